@@ -18,9 +18,6 @@ the barrier with its counters is 1.5 us; a lane has four tests, then four atomic
 one pair after the other: 16 us). The limit is this chain of accesses, not bandwidth.
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import math
 import types
 from collections.abc import Callable

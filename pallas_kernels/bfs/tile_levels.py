@@ -5,9 +5,6 @@ one, which is cleared meanwhile. `g.visited` is one bitmap. A level reads the fr
 so the bits that it sets in `visited` do not change its result: they only save work.
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 from ..rows.flatten import flatten
 
 UNROLL = 4

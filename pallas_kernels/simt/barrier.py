@@ -1,9 +1,6 @@
 """Device barrier: all CTAs of all devices of a mesh wait for each other inside one launch a device,
 and exchange a few words."""
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import functools
 import operator
 

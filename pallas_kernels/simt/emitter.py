@@ -5,17 +5,16 @@ Every primitive is one or a few instructions, put into the kernel that Mosaic GP
 operators, scopes and predicates MLIR does not offer alike in all versions of JAX).
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import arith, gpu, llvm, nvvm
 
-from .primitives import Value
+from .typed import Array, Value
 from .values import Values, type_of
 
 
-class Memory:
+class Memory(Array):
     """An array in a kernel: base address (i64 in global, i32 in shared memory), kind and size.
 
     scope: of atomics and "fresh" loads: "gpu", or "sys" for the threads of all devices. ref: the
@@ -88,11 +87,11 @@ class Emitter(Values):
             code = pre + code.format(*names[1:], addr=f"[{names[0]}]", p="@p ") + " }"
         else:
             code = "{ " + code.format(*names[1:], addr=f"[{names[0]}]", p="") + " }"
-        if n <= 1:
+        if n <= 1 or kind is None:
             return self._asm(code, kind, operands, ",".join(cons))
         out = ir.Type.parse(f"!llvm.struct<({', '.join([str(type_of(kind))] * n)})>")
         cons = ["=&" + c[1:] if c[0] == "=" else c for c in cons]
-        r = llvm.inline_asm(
+        r: Any = llvm.inline_asm(
             out, [o.v for o in operands], code, ",".join(cons), has_side_effects=True
         )
         return tuple(Value(self, llvm.extractvalue(type_of(kind), r, [j]), kind) for j in range(n))
@@ -243,7 +242,7 @@ class Emitter(Values):
 
     def sync_count(self, b):
         code = "{ .reg .pred p; setp.ne.b32 p, $1, 0; bar.red.popc.u32 $0, 0, p; }"
-        return self._asm(code, "i32", [self.cast(b, "i32")], "=r,r")
+        return self._asm(code, "i32", [self.cast(self.const(b, "i1"), "i32")], "=r,r")
 
     def fence(self, scope="gpu"):
         self._asm(f"fence.acq_rel.{scope};", None, [], "~{memory}")

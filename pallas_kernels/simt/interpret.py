@@ -10,7 +10,8 @@ barrier.
 import jax.numpy as jnp
 import numpy as np
 
-from .primitives import Simt, Value
+from .primitives import Simt
+from .typed import Array, Value
 
 _DTYPES = {"i32": np.int32, "f32": np.float32, "i1": np.bool_}
 _NARROW = {"bf16": jnp.bfloat16, "f16": np.float16}
@@ -24,7 +25,7 @@ _RELATIONS |= {"gt": np.greater, "ge": np.greater_equal}
 GARBAGE = np.int32(-1163005939)  # 0xBAADF00D + ...: any value no kernel would write
 
 
-class _Memory:
+class _Memory(Array):
     """An array (rows, size): a row for each CTA (shared memory) or for each device (global memory).
 
     `device` selects the row of another device than that of the thread.
@@ -35,11 +36,12 @@ class _Memory:
         self.size = data.shape[-1]
 
 
-class _Either:
+class _Either(Array):
     """Selects between two arrays in each lane: a where `first` holds, else b."""
 
     def __init__(self, first, a, b):
         self.first, self.a, self.b, self.kind = first, a, b, a.kind
+        self.size, self.space = None, "global"
 
 
 class Lockstep(Simt):
@@ -139,7 +141,7 @@ class Lockstep(Simt):
             if not active.any():
                 break
             self.mask = active
-            out = self.tuple(body(*carry))
+            out = self.as_tuple(body(*carry))
             carry = self._merge(active, out, carry)
         self.mask = outer
         return tuple(carry)
@@ -149,7 +151,7 @@ class Lockstep(Simt):
         outer = self.mask
         self.mask = outer & self.const(cond, "i1").v
         if self.mask.any():
-            out = self.tuple(then())
+            out = self.as_tuple(then())
             default = self._merge(self.mask, out, default)
         self.mask = outer
         return tuple(default)
@@ -323,27 +325,28 @@ def _int(r):
     return r.view(np.int32) if r.dtype == np.uint32 else r.astype(np.int32, copy=False)
 
 
-def run(kernel, devices, ctas, threads, shared_words, inputs, outputs, inout, control_words):
-    """Runs a kernel; returns its outputs (NumPy arrays), then `inout` as it left them, then
+def run(job, devices):
+    """Runs a `launch.Job`; returns its outputs (NumPy arrays), then `inout` as it left them, then
     control.
 
-    The first axis of all arrays is the device; the devices run in lock step too.
+    Here the outputs of the job include `inout`. The first axis of all inputs and results is the
+    device; the devices run in lock step too.
     """
     kinds = {np.dtype(np.int32): "i32", np.dtype(np.uint32): "i32", np.dtype(np.float32): "f32"}
-    views = [_view(np.array(x)) for x in inputs]
+    views = [_view(np.array(x)) for x in job.inputs]
     outs = [
         np.full((devices, int(np.prod(o.shape))), GARBAGE).view(_view(np.empty(0, o.dtype)).dtype)
-        for o in outputs
+        for o in job.outputs
     ]
-    for out, start in zip(outs[len(outs) - len(inout) :], inout, strict=True):
+    for out, start in zip(outs[len(outs) - len(job.inout) :], job.inout, strict=True):
         out[:] = _view(start).reshape(devices, -1)
-    control = np.zeros((devices, control_words), np.int32)
+    control = np.zeros((devices, job.control_words), np.int32)
     memories = [
         _Memory(x.reshape(devices, -1), kinds[x.dtype], "global") for x in (*views, *outs, control)
     ]
-    kernel(Lockstep(devices, ctas, threads, shared_words), *memories)
-    made = [o.view(s.dtype).reshape(devices, *s.shape) for o, s in zip(outs, outputs, strict=True)]
-    return [*made, control]
+    job.kernel(Lockstep(devices, job.ctas, job.threads, job.shared_words), *memories)
+    shapes = zip(outs, job.outputs, strict=True)
+    return [*(o.view(s.dtype).reshape(devices, *s.shape) for o, s in shapes), control]
 
 
 def _view(x):

@@ -55,8 +55,8 @@ vector accesses are aligned to their width.
 """
 
 import types
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Required, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -68,35 +68,58 @@ from . import interpret as interpreted
 from .primitives import CONTROL_WORDS
 
 
+class Form(TypedDict, total=False):
+    """How a kernel is launched; `launch` describes the fields."""
+
+    ctas: Required[int]
+    threads: Required[int]
+    shared_words: int
+    more_control: int
+    axes: tuple[str, ...]
+    interpret: bool
+
+
+class Job(NamedTuple):
+    """A launch with its sizes: what `mosaic.run` and `interpret.run` do."""
+
+    kernel: Callable[..., None]  # (k, *inputs, *outputs, *inout, control)
+    inputs: tuple[jax.Array, ...]
+    outputs: tuple[jax.ShapeDtypeStruct, ...]
+    inout: tuple[jax.Array, ...]
+    ctas: int
+    threads: int
+    shared_words: int
+    control_words: int
+
+
 def launch(
-    kernel,
+    kernel: Callable[..., None],
     operands: Mapping[str, Any],
     outputs: Mapping[str, Any],
     *,
+    name: str,
+    arrays: Callable[..., Any] | None = None,
     inout: dict[str, jax.Array] | None = None,
-    optional=(),
-    ctas,
-    threads,
-    shared_words=0,
-    more_control=0,
-    name,
-    axes=(),
-    interpret=False,
+    optional: tuple[str, ...] = (),
+    **form: Unpack[Form],
 ) -> dict[str, jax.Array]:
     """Launches `kernel(k, memory)` with `ctas` x `threads` threads; returns the results by name.
 
     operands: name -> array; an empty one becomes a single 0. outputs: name -> size of an int32
     array, or (size, dtype); at least one element, uninitialised. inout: name -> array that the
     kernel may read and write and whose last state is a result. All are int32, uint32 or float32.
-    memory has each of them, flat, under its name, None under names of `optional` that are not
-    given, and `control`: CONTROL_WORDS + more_control int32, zero at the start, the first
-    CONTROL_WORDS those of grid_barrier. If the kernel has one, all CTAs must be resident together
-    (`device.resident_ctas`). shared_words: the most that k.shared may allocate. Refuses vmap.
+    memory is `arrays` of each of them, flat, by name, and `control`: CONTROL_WORDS + more_control
+    int32, zero at the start, the first CONTROL_WORDS those of grid_barrier. Without `arrays` it is
+    a namespace, None under names of `optional` that are not given. If the kernel has a grid
+    barrier, all CTAs must be resident together (`device.resident_ctas`). shared_words: the most
+    that k.shared may allocate. Refuses vmap.
 
     axes: inside of a `shard_map`, all axes of its mesh in their order: one launch on each device,
     which may write the arrays of the others. The kernels of all devices must run at the same
     time, otherwise their barriers expire.
     """
+    threads, shared_words = form["threads"], form.get("shared_words", 0)
+    axes, interpret = form.get("axes", ()), form.get("interpret", False)
     step = 32 if interpret else 128
     if threads % step or not 0 < threads <= 1024:
         raise ValueError(f"threads is {threads}: it must be a multiple of {step}, at most 1024")
@@ -106,48 +129,49 @@ def launch(
     inout = inout or {}
     if axes:
         operands = {**operands, "device": lax.axis_index(axes).astype(jnp.int32).reshape(1)}
-    devices = lax.axis_size(axes) if axes else 1
     names = (*operands, *outputs, *inout, "control")
-    arrays = [x if x.size else jnp.zeros(1, x.dtype) for x in operands.values()]
-    arrays = _refusing_vmap(name)(*arrays, *inout.values())
-    inputs, started = arrays[: len(operands)], arrays[len(operands) :]
+    given = [x if x.size else jnp.zeros(1, x.dtype) for x in operands.values()]
+    given = _refusing_vmap(name)(*given, *inout.values())
     sizes = [x if isinstance(x, tuple) else (x, jnp.int32) for x in outputs.values()]
-    made = [jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes]
+    made = (jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes)
+    memory_of = arrays or (lambda **all: types.SimpleNamespace(**dict.fromkeys(optional) | all))
 
     def body(k, *references):
-        memory = dict.fromkeys(optional) | dict(zip(names, references, strict=True))
-        k.device = k.load(memory["device"], 0, cache="nc") if axes else k.const(0)
-        kernel(k, types.SimpleNamespace(**memory))
+        by_name = dict(zip(names, references, strict=True))
+        number = by_name.pop("device") if axes else None
+        k.device = k.const(0) if number is None else k.load(number, 0, cache="nc")
+        kernel(k, memory_of(**by_name))
 
-    shared, control = -(-shared_words // 4) * 4 + 8, CONTROL_WORDS + more_control
-    machine = body, inputs, made, started, ctas, threads, shared, control
-    results = _interpret(*machine, axes) if interpret else _launch(*machine, name, devices)
+    shared = -(-shared_words // 4) * 4 + 8
+    control = CONTROL_WORDS + form.get("more_control", 0)
+    inputs, started = given[: len(operands)], given[len(operands) :]
+    job = Job(body, inputs, tuple(made), started, form["ctas"], threads, shared, control)
+    if interpret:
+        results = _interpret(job, axes)
+    else:
+        from . import mosaic  # Pallas takes long to import, and only a launch needs it
+
+        results = mosaic.run(job, name, lax.axis_size(axes) if axes else 1)
     return dict(zip(names[len(inputs) :], results, strict=True))
 
 
-def _launch(*launch):
-    from . import mosaic  # Pallas takes long to import, and only a launch needs it
-
-    return mosaic.run(*launch)
-
-
-def _interpret(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, axes):
+def _interpret(job: Job, axes: tuple[str, ...]):
     """`mosaic.run` by the interpreter, which is called back on the host.
 
     On a mesh, each device interprets the kernels of all devices and takes its own results.
     """
-    made = *outputs, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inout)
-    gathered = [lax.all_gather(x, axes) if axes else x[None] for x in (*inputs, *inout)]
-    devices = lax.axis_size(axes) if axes else 1
+    made = *job.outputs, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in job.inout)
+    given = *job.inputs, *job.inout
+    gathered = [lax.all_gather(x, axes) if axes else x[None] for x in given]
+    devices, many = lax.axis_size(axes) if axes else 1, len(job.inputs)
 
     def host(me, *arrays):
-        arrays = [np.asarray(x) for x in arrays]
-        starts = arrays[: len(inputs)], made, arrays[len(inputs) :]
-        outs = interpreted.run(kernel, devices, ctas, threads, shared_words, *starts, control_words)
-        return tuple(x[int(me)] for x in outs)
+        arrays = tuple(np.asarray(x) for x in arrays)
+        host_job = job._replace(inputs=arrays[:many], outputs=made, inout=arrays[many:])
+        return tuple(x[int(me)] for x in interpreted.run(host_job, devices))
 
     me = lax.axis_index(axes) if axes else jnp.int32(0)
-    control = jax.ShapeDtypeStruct((control_words,), jnp.int32)
+    control = jax.ShapeDtypeStruct((job.control_words,), jnp.int32)
     return jax.pure_callback(host, (*made, control), me, *gathered)
 
 

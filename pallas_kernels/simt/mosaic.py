@@ -1,10 +1,8 @@
 """The one file that names a Pallas backend: a launch of Mosaic GPU around the code of
 `emitter.py`."""
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +18,12 @@ from .values import type_of
 _KINDS = {"int32": "i32", "uint32": "i32", "float32": "f32"}
 
 
-def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words, name, devices):
-    """One Mosaic GPU launch; `inout` and the control words are initialised.
+def run(job, name: str, devices: int):
+    """One Mosaic GPU launch of a `launch.Job`; `inout` and the control words are initialised.
 
     devices: how many devices run it together, a launch on each inside a `shard_map`.
     """
+    kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words = job
     mesh = plgpu.Mesh(
         grid=(ctas,), grid_names=("cta",), num_threads=threads // 128, thread_name="warpgroup"
     )
@@ -73,7 +72,8 @@ def run(kernel, inputs, outputs, inout, ctas, threads, shared_words, control_wor
     # custom_vmap can hold. Outputs are overwritten whole: their initial zeros are never made.
     def launched(refs):
         outs, started = refs[:written], refs[written:]
-        for ref, value in zip(outs, call(*inputs, *started), strict=True):
+        results: Any = call(*inputs, *started)
+        for ref, value in zip(outs, results, strict=True):
             ref[...] = value
 
     start = [*(jnp.zeros(a.shape, a.dtype) for a in outputs), *inout]

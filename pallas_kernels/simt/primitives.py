@@ -1,12 +1,11 @@
-"""Shared by the GPU form and the interpreted form of the primitives: values with operators, the
-grid barrier.
-"""
+"""Primitives that are built on others, the same on the GPU and interpreted; the grid barrier."""
 
 import functools
 import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+from .typed import Array, Body, Mask, Operand, Primitives, Value
 
 # Words of the control array that every kernel with a grid barrier gets, zero at the start of the
 # launch.
@@ -15,50 +14,13 @@ ARRIVALS, ABORT = 0, 32  # on different 128-byte lines, so that polling one does
 SPIN_LIMIT = 1 << 21  # polls before a barrier gives up: about a second
 
 
-def _operator(op, relation=False, swapped=False):
-    def method(self, o):
-        a, b = (o, self) if swapped else (self, o)
-        return self.k.relate(op, a, b) if relation else self.k.operate(op, a, b)
-
-    return method
-
-
-class Value:
-    """One int32 ("i32"), float32 ("f32") or boolean ("i1") of one thread."""
-
-    def __init__(self, k, v, kind):
-        self.k, self.v, self.kind = k, v, kind
-
-    __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
-    __sub__, __rsub__ = _operator("sub"), _operator("sub", swapped=True)
-    __mul__, __rmul__ = _operator("mul"), _operator("mul", swapped=True)
-    __and__, __rand__ = _operator("and"), _operator("and", swapped=True)
-    __or__, __ror__ = _operator("or"), _operator("or", swapped=True)
-    __lshift__, __rlshift__ = _operator("shl"), _operator("shl", swapped=True)
-    __truediv__ = __floordiv__ = _operator("div")
-    __mod__, __xor__, __rshift__ = _operator("rem"), _operator("xor"), _operator("sar")
-    __eq__, __ne__ = _operator("eq", relation=True), _operator("ne", relation=True)
-    __lt__, __le__ = _operator("lt", relation=True), _operator("le", relation=True)
-    __gt__, __ge__ = _operator("gt", relation=True), _operator("ge", relation=True)
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __invert__(self):
-        return self.k.operate("xor", self, -1 if self.kind == "i32" else True)
-
-    def __neg__(self):
-        return self.k.operate("sub", 0, self)
-
-    def __bool__(self):
-        raise TypeError("a kernel value has no truth in Python: use k.if_, k.where or k.while_")
-
-
-class Simt:
+class Simt(Primitives):
     """Primitives that are built on the others, the same on the GPU and interpreted."""
 
-    def tuple(self, x):
+    def as_tuple(self, x: Any) -> tuple[Operand, ...]:
         return () if x is None else x if isinstance(x, tuple) else (x,)
 
-    def pair(self, a, b):
+    def pair(self, a: Operand, b: Operand) -> tuple[Value, Value]:
         """Both as values of one kind: a Python number takes the kind of the other operand."""
         if isinstance(a, Value) and isinstance(b, Value):
             if a.kind != b.kind:
@@ -67,73 +29,75 @@ class Simt:
         kind = a.kind if isinstance(a, Value) else b.kind if isinstance(b, Value) else "i32"
         return self.const(a, kind), self.const(b, kind)
 
-    def operate(self, op, a, b):
+    def operate(self, op: str, a: Operand, b: Operand) -> Value:
         return self.binary(op, *self.pair(a, b))
 
-    def relate(self, op, a, b):
+    def relate(self, op: str, a: Operand, b: Operand) -> Value:
         return self.compare(op, *self.pair(a, b))
 
-    def shr(self, a, b):
+    def shr(self, a: Operand, b: Operand) -> Value:
         return self.operate("shr", a, b)
 
-    def below(self, v, n):
+    def below(self, v: Operand, n: Operand) -> Value:
         """0 <= v < n, by one unsigned comparison."""
         return self.relate("ltu", v, n)
 
-    def minimum(self, a, b):
+    def minimum(self, a: Operand, b: Operand) -> Value:
         return self.operate("min", a, b)
 
-    def maximum(self, a, b):
+    def maximum(self, a: Operand, b: Operand) -> Value:
         return self.operate("max", a, b)
 
-    def bit(self, i):
+    def bit(self, i: Value) -> Value:
         """The word with bit i mod 32 set."""
         return self.const(1) << (i & 31)
 
-    def unpack(self, word, narrow):
+    def unpack(self, word: Value, narrow: str) -> tuple[Value, ...]:
         """The two 16-bit floats of a word, the lower one first, as f32; narrow: "bf16", "f16"."""
         if narrow == "bf16":
             return self.bits(word << 16, "f32"), self.bits(word & -65536, "f32")
         return self.halves(word)
 
-    def any(self, b):
+    def any(self, b: Operand) -> Value:
         return self.ballot(b) != 0
 
-    def all(self, b):
+    def all(self, b: Operand) -> Value:
         return self.ballot(b) == -1
 
-    def lanes_below(self, word):
+    def lanes_below(self, word: Value) -> Value:
         """Number of set bits of a ballot below this lane: its rank among the voters."""
         return self.popc(word & ((self.const(1) << self.lane) - 1))
 
-    def warp_scan(self, x):
+    def warp_scan(self, x: Value) -> tuple[Value, Value]:
         """Inclusive prefix sum over the warp of int32 x: (prefix at this lane, total)."""
         for d in (1, 2, 4, 8, 16):
             below = self.shfl_up(x, d)
             x = x + self.where(self.lane >= d, below, self.const(0, x.kind))
         return x, self.shfl(x, 31)
 
-    def warp_fold(self, f, x):
+    def warp_fold(self, f: Callable[[Value, Value], Value], x: Value) -> Value:
         """The x of all lanes combined by f, in every lane."""
         for d in (16, 8, 4, 2, 1):
             x = f(x, self.shfl_xor(x, d))
         return x
 
-    def warp_sum(self, x):
+    def warp_sum(self, x: Value) -> Value:
         return self.warp_fold(operator.add, x)
 
-    def owner(self, before, e):
+    def owner(self, before: Value, e: Operand) -> Value:
         """The last lane whose `before` is at most e, where these ascend with the lanes from 0."""
         lane = self.const(0)
         for d in (16, 8, 4, 2, 1):
             lane = self.where(self.shfl(before, lane + d) <= e, lane + d, lane)
         return lane
 
-    def loads(self, a, places, masks, **options):
+    def loads(
+        self, a: Array, places: Iterable[Operand], masks: Iterable[Mask], **options: Any
+    ) -> list[Value]:
         """`load` at each of some places: all are in flight together."""
         return [self.load(a, p, mask=m, **options) for p, m in zip(places, masks, strict=True)]
 
-    def behind(self, x, columns):
+    def behind(self, x: Value, columns: Iterable[Value]) -> Value:
         """int32 x, made to depend on all of `columns`, values from -1 to 2^30 - 1.
 
         Short of registers, the compiler moves each load next to the use of its value. Then gathers
@@ -143,35 +107,45 @@ class Simt:
         word = functools.reduce(operator.or_, columns)
         return self.where(word >= -(1 << 30), x, 0)
 
-    def atomics(self, op, a, places, values, masks):
+    def atomics(
+        self,
+        op: str,
+        a: Array,
+        places: Iterable[Operand],
+        values: Iterable[Operand],
+        masks: Iterable[Mask],
+    ) -> list[Value]:
         """`atomic` at each of some places: all are in flight together."""
         each = zip(places, values, masks, strict=True)
         return [self.atomic(op, a, p, v, mask=m) for p, v, m in each]
 
-    def report(self, status, ok):
+    def report(self, status: Array, ok: Operand) -> None:
         """status[0] = 1 - ok: 0 if no barrier expired."""
         self.store(status, 0, 1 - ok, mask=(self.cta == 0) & (self.thread == 0))
 
-    def row(self, indptr, r, mask=None):
+    def row(self, indptr: Array, r: Value, mask: Mask = None) -> tuple[Value, Value]:
         """Where the entries of row r begin and end."""
-        return tuple(self.load(indptr, r + j if j else r, mask=mask, cache="nc") for j in (0, 1))
+        begin = self.load(indptr, r, mask=mask, cache="nc")
+        return begin, self.load(indptr, r + 1, mask=mask, cache="nc")
 
-    def for_(self, start, stop, step, body, *carry):
+    def for_(
+        self, start: Operand, stop: Operand, step: Operand, body: Body, *carry: Operand
+    ) -> tuple[Value, ...]:
         """carry after `for i in range(start, stop, step): carry = body(i, *carry)` (each thread its
         own range).
         """
 
         def step_once(i, *c):
-            return (i + step, *self.tuple(body(i, *c)))
+            return (i + step, *self.as_tuple(body(i, *c)))
 
         return self.while_(lambda i, *c: i < stop, step_once, start, *carry)[1:]
 
-    def spread(self, size, f, *carry):
+    def spread(self, size: Operand, f: Body, *carry: Operand) -> tuple[Value, ...]:
         """carry = f(i, *carry) for i = 0 .. size - 1 over all threads of all CTAs."""
         step = self.ctas * self.threads
         return self.for_(self.cta * self.threads + self.thread, size, step, f, *carry)
 
-    def spread_warps(self, size, f, *carry):
+    def spread_warps(self, size: Operand, f: Body, *carry: Operand) -> tuple[Value, ...]:
         """`spread` with all lanes of a warp present: a warp gets 32 consecutive i, of which up to
         31 may be >= size.
         """
@@ -182,7 +156,9 @@ class Simt:
 
         return self.for_(first, size, self.ctas * self.threads, chunk, *carry)
 
-    def distribute(self, count, warps, f, *carry):
+    def distribute(
+        self, count: Value, warps: tuple[Value, Any], f: Body, *carry: Operand
+    ) -> tuple[Value, ...]:
         """carry = f(i, valid, *carry) for i = 0 .. count - 1, distributed evenly over warps.
 
         warps: (number of this warp, number of warps). A warp gets up to 32 consecutive i in a step;
@@ -197,7 +173,15 @@ class Simt:
 
         return self.for_(warp * each, count, many * each, chunk, *carry)
 
-    def grid_barrier(self, control, reads=(), adds=(), ctas=None, limit=SPIN_LIMIT, meanwhile=None):
+    def grid_barrier(
+        self,
+        control: Array,
+        reads: Sequence[tuple[Array, Operand]] = (),
+        adds: Iterable[tuple[Array, int, Array, Operand]] = (),
+        ctas: int | None = None,
+        limit: int = SPIN_LIMIT,
+        meanwhile: Body | None = None,
+    ) -> tuple[Value, ...]:
         """Waits for all CTAs; then each CTA reads the words `reads`, a list of (array, index), for
         all its threads.
 
@@ -246,7 +230,15 @@ class Simt:
         self.sync()
         return tuple(self.load(self._slot, j) for j in range(1 + len(reads)))
 
-    def sums_of_ctas(self, control, at, amount, shared, meanwhile=None, limit=SPIN_LIMIT):
+    def sums_of_ctas(
+        self,
+        control: Array,
+        at: Operand,
+        amount: Value,
+        shared: Array,
+        meanwhile: Body | None = None,
+        limit: int = SPIN_LIMIT,
+    ) -> tuple[Value, Value, Value]:
         """(ok, sum of `amount` over the CTAs before, over all): one int32 >= 0 a CTA.
 
         Words at .. at + CTAs - 1 of control are zero at the start and serve once; three words of

@@ -1,12 +1,12 @@
 """Values and control flow of one thread as code: MLIR, and PTX where MLIR leaves something open."""
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import arith, llvm, scf
 
-from .primitives import Simt, Value
+from .primitives import Simt
+from .typed import Value
 
 
 def type_of(kind):
@@ -101,24 +101,24 @@ class Values(Simt):
     def while_(self, cond, body, *carry):
         carry = [self.const(c) for c in carry]
         kinds, types = [c.kind for c in carry], [c.v.type for c in carry]
-        loop = scf.WhileOp(types, [c.v for c in carry])
+        loop: Any = scf.WhileOp(types, [c.v for c in carry])
         before, after = loop.before.blocks.append(*types), loop.after.blocks.append(*types)
         with ir.InsertionPoint(before):
             args = self._wrap(before.arguments, kinds)
             scf.condition(self.const(cond(*args), "i1").v, [a.v for a in args])
         with ir.InsertionPoint(after):
             out = body(*self._wrap(after.arguments, kinds))
-            scf.yield_([self.const(o, k).v for o, k in zip(self.tuple(out), kinds, strict=True)])
+            scf.yield_([self.const(o, k).v for o, k in zip(self.as_tuple(out), kinds, strict=True)])
         return tuple(self._wrap(loop.results, kinds))
 
     def if_(self, cond, then, *default):
         default = [self.const(d) for d in default]
         kinds = [d.kind for d in default]
-        branch = scf.IfOp(
+        branch: Any = scf.IfOp(
             self.const(cond, "i1").v, [d.v.type for d in default], has_else=bool(default)
         )
         with ir.InsertionPoint(branch.then_block):
-            out = self.tuple(then())
+            out = self.as_tuple(then())
             scf.yield_([self.const(o, k).v for o, k in zip(out, kinds, strict=True)])
         if default:
             with ir.InsertionPoint(branch.else_block):

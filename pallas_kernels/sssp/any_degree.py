@@ -119,7 +119,7 @@ def _distributed(k, c, state, s, place, chunk, *carry):
         after = k.atomic("add", state.control, TAKEN + (s.turn & 3), each, mask=more)
         i = at + k.lane
         carry = chunk(i, (k.lane < each) & (i < s.near), *carry)
-        return shared_out + k.shfl(after, 0), *k.tuple(carry)
+        return shared_out + k.shfl(after, 0), *k.as_tuple(carry)
 
     return k.while_(lambda at, *carry: at < s.near, some, worker * each, *carry)[1:]
 

@@ -149,9 +149,9 @@ def launched(monkeypatch):
     """(CTAs, bytes of shared memory) of every launch that is traced."""
     found, run = [], mosaic.run
 
-    def spy(kernel, inputs, outputs, inout, ctas, threads, shared_words, *rest):
-        found.append((ctas, 4 * shared_words))
-        return run(kernel, inputs, outputs, inout, ctas, threads, shared_words, *rest)
+    def spy(job, *rest):
+        found.append((job.ctas, 4 * job.shared_words))
+        return run(job, *rest)
 
     monkeypatch.setattr(mosaic, "run", spy)
     return found

@@ -61,23 +61,23 @@ class Warp(interpret.Lockstep):
         self.launch.barriers[self.number].wait()
 
 
-def run(kernel, devices, ctas, threads, shared_words, inputs, outputs, inout, control_words):
+def run(job, devices):
     """`interpret.run` of one device, each warp in a thread of its own."""
     assert devices == 1
-    launch, failed = Launch(ctas, threads, shared_words), []
+    launch, failed = Launch(job.ctas, job.threads, job.shared_words), []
 
     def all_warps(lockstep, *memories):
         del lockstep
 
         def one(cta, warp):
             try:
-                kernel(Warp(launch, cta, warp), *memories)
+                job.kernel(Warp(launch, cta, warp), *memories)
             except BaseException as error:
                 failed.append(error)
                 for barrier in launch.barriers:
                     barrier.abort()
 
-        warps = [(cta, warp) for cta in range(ctas) for warp in range(threads // 32)]
+        warps = [(cta, warp) for cta in range(job.ctas) for warp in range(job.threads // 32)]
         hosts = [threading.Thread(target=one, args=place) for place in warps]
         before = sys.getswitchinterval()
         sys.setswitchinterval(1e-5)
@@ -89,9 +89,7 @@ def run(kernel, devices, ctas, threads, shared_words, inputs, outputs, inout, co
         if failed:
             raise failed[0]
 
-    return LOCKSTEP(
-        all_warps, 1, ctas, threads, shared_words, inputs, outputs, inout, control_words
-    )
+    return LOCKSTEP(job._replace(kernel=all_warps), 1)
 
 
 LOCKSTEP = interpret.run

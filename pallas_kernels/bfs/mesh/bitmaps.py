@@ -1,9 +1,6 @@
 """Bitmap of the visited places of all devices, which a pull level of `any_degree.py` reads and
 writes."""
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import functools
 import operator
 

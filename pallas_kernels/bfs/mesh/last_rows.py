@@ -1,8 +1,5 @@
 """Index of the last non-empty row on each device, so that scans of `any_degree.py` stop there."""
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 
 class LastRows:
     """`ends[d]` of each device d, a multiple of 32: its rows from there on are empty.

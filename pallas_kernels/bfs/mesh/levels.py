@@ -1,8 +1,5 @@
 """The end of a search on a mesh: every device gets the levels of all vertices and their number."""
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import functools
 import operator
 

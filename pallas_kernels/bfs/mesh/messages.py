@@ -1,8 +1,5 @@
 """The push side of `any_degree.py`: edges of the frontier, and messages to other devices."""
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import functools
 import operator
 

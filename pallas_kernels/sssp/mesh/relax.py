@@ -8,9 +8,6 @@ fell, the label there is lowered too, by an atomic over the link that returns no
 sent one by one as they fall: there are no message buffers.
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import functools
 import operator
 

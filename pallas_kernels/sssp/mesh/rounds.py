@@ -18,9 +18,6 @@ atomics go over the link each way. A call takes 1.3 ms, one GPU's 2.6 to 2.9; in
 program 0.85 and 2.14.
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 from ...rows.by_vertex import Vertices
 from ...simt.barrier import MeshBarrier
 from .relax import EDGES, INFINITY, PIECES, TAKEN, Flags, Relaxing

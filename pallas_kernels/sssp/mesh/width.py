@@ -1,8 +1,5 @@
 """The width of a round of `rounds.py`: it relaxes labels up to the least pending one + width."""
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import functools
 import operator
 

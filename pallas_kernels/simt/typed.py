@@ -1,0 +1,193 @@
+"""The types of kernels: values of one thread with operators, arrays, and the primitives that the
+GPU form and the interpreter implement.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Union
+
+Operand = Union["Value", int, float, bool]
+Mask = Union["Value", None]
+Body = Callable[..., Any]  # of loops and branches: None, a value, or a tuple of operands
+
+
+class Array:
+    """An array in a kernel: words of global memory or of the CTA's shared memory."""
+
+    kind: str  # "i32" or "f32"
+    size: Any  # words, a Python int; None if it depends on the thread
+    space: str  # "global" or "shared"
+    base: Any  # of the GPU form: address, scope of atomics, memref
+    scope: str
+    ref: Any
+    data: Any  # of the interpreter
+
+
+def _operator(op: str, relation: bool = False, swapped: bool = False):
+    def method(self: "Value", o: Operand) -> "Value":
+        a, b = (o, self) if swapped else (self, o)
+        return self.k.relate(op, a, b) if relation else self.k.operate(op, a, b)
+
+    return method
+
+
+class Value:
+    """One int32 ("i32"), float32 ("f32") or boolean ("i1") of one thread."""
+
+    def __init__(self, k: Any, v: Any, kind: str):
+        self.k, self.v, self.kind = k, v, kind
+
+    __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
+    __sub__, __rsub__ = _operator("sub"), _operator("sub", swapped=True)
+    __mul__, __rmul__ = _operator("mul"), _operator("mul", swapped=True)
+    __and__, __rand__ = _operator("and"), _operator("and", swapped=True)
+    __or__, __ror__ = _operator("or"), _operator("or", swapped=True)
+    __lshift__, __rlshift__ = _operator("shl"), _operator("shl", swapped=True)
+    __truediv__ = __floordiv__ = _operator("div")
+    __mod__, __xor__, __rshift__ = _operator("rem"), _operator("xor"), _operator("sar")
+    __lt__, __le__ = _operator("lt", relation=True), _operator("le", relation=True)
+    __gt__, __ge__ = _operator("gt", relation=True), _operator("ge", relation=True)
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __eq__(self, o: Operand) -> "Value":  # pyright: ignore
+        return self.k.relate("eq", self, o)
+
+    def __ne__(self, o: Operand) -> "Value":  # pyright: ignore
+        return self.k.relate("ne", self, o)
+
+    def __invert__(self) -> "Value":
+        return self.k.operate("xor", self, -1 if self.kind == "i32" else True)
+
+    def __neg__(self) -> "Value":
+        return self.k.operate("sub", 0, self)
+
+    def __bool__(self):
+        raise TypeError("a kernel value has no truth in Python: use k.if_, k.where or k.while_")
+
+
+class Primitives(ABC):
+    """What each form implements; `launch.py` describes the primitives."""
+
+    thread: Value
+    cta: Value
+    lane: Value
+    warp: Value
+    device: Value  # set by `launch`
+    threads: int
+    ctas: int
+    devices: int
+    _slot: Array  # eight shared words of the barriers
+
+    @abstractmethod
+    def const(self, x: Operand, kind: str = "i32") -> Value: ...
+    @abstractmethod
+    def binary(self, op: str, a: Value, b: Value) -> Value: ...
+    @abstractmethod
+    def compare(self, op: str, a: Value, b: Value) -> Value: ...
+    @abstractmethod
+    def where(self, c: Operand, a: Operand, b: Operand) -> Value: ...
+    @abstractmethod
+    def cast(self, x: Value, kind: str) -> Value: ...
+    @abstractmethod
+    def bits(self, x: Value, kind: str) -> Value: ...
+    @abstractmethod
+    def halves(self, word: Value) -> tuple[Value, ...]: ...
+    @abstractmethod
+    def pack(self, low: Value, high: Value, narrow: str) -> Value: ...
+    @abstractmethod
+    def popc(self, x: Value) -> Value: ...
+    @abstractmethod
+    def ctz(self, x: Value) -> Value: ...
+    @abstractmethod
+    def sqrt(self, x: Value) -> Value: ...
+    @abstractmethod
+    def exp2(self, x: Value) -> Value: ...
+    @abstractmethod
+    def log2(self, x: Value) -> Value: ...
+
+    @abstractmethod
+    def while_(
+        self, cond: Callable[..., Operand], body: Body, *carry: Operand
+    ) -> tuple[Value, ...]: ...
+    @abstractmethod
+    def if_(self, cond: Operand, then: Body, *default: Operand) -> tuple[Value, ...]: ...
+
+    @abstractmethod
+    def shared(self, words: int, kind: str = "i32") -> Array: ...
+    @abstractmethod
+    def on(self, a: Array, device: Operand) -> Array: ...
+    @abstractmethod
+    def either(self, c: Value, a: Array, b: Array) -> Array: ...
+    @abstractmethod
+    def load(
+        self, a: Array, i: Operand, mask: Mask = None, other: Operand = 0, cache: str | None = None
+    ) -> Value: ...
+    @abstractmethod
+    def load_vec(
+        self,
+        a: Array,
+        i: Operand,
+        width: int,
+        mask: Mask = None,
+        other: Operand = 0,
+        cache: str | None = None,
+    ) -> tuple[Value, ...]: ...
+    @abstractmethod
+    def load_half(self, a: Array, i: Operand) -> Value: ...
+    @abstractmethod
+    def load_pair(
+        self, a: Array, i: Operand, mask: Mask = None, acquire: bool = True
+    ) -> tuple[Value, ...]: ...
+    @abstractmethod
+    def store(self, a: Array, i: Operand, v: Operand, mask: Mask = None) -> None: ...
+    @abstractmethod
+    def store_vec(
+        self, a: Array, i: Operand, values: Sequence[Operand], mask: Mask = None
+    ) -> None: ...
+    @abstractmethod
+    def store_half(self, a: Array, i: Operand, v: Value, mask: Value) -> None: ...
+    @abstractmethod
+    def store_pair(
+        self, a: Array, i: Operand, x: Operand, y: Operand, mask: Mask = None
+    ) -> None: ...
+    @abstractmethod
+    def prefetch(self, a: Array, i: Operand, mask: Mask = None) -> None: ...
+    @abstractmethod
+    def atomic(
+        self, op: str, a: Array, i: Operand, v: Operand, mask: Mask = None, order: str = "relaxed"
+    ) -> Value: ...
+    @abstractmethod
+    def atomic_cas(
+        self, a: Array, i: Operand, compare: Operand, v: Operand, mask: Mask = None
+    ) -> Value: ...
+    @abstractmethod
+    def reduce(self, op: str, a: Array, i: Operand, v: Operand, mask: Mask = None) -> Any: ...
+    @abstractmethod
+    def reduce_vec(
+        self, a: Array, i: Operand, values: Sequence[Operand], mask: Mask = None
+    ) -> None: ...
+    @abstractmethod
+    def least_pair(
+        self, a: Array, i: Operand, x: Operand, y: Operand, mask: Mask = None
+    ) -> None: ...
+
+    @abstractmethod
+    def ballot(self, b: Operand) -> Value: ...
+    @abstractmethod
+    def shfl(self, v: Value, lane: Operand) -> Value: ...
+    @abstractmethod
+    def shfl_up(self, v: Value, d: Operand) -> Value: ...
+    @abstractmethod
+    def shfl_xor(self, v: Value, d: Operand) -> Value: ...
+    @abstractmethod
+    def sync_warp(self) -> None: ...
+    @abstractmethod
+    def sync(self) -> None: ...
+    @abstractmethod
+    def sync_count(self, b: Operand) -> Value: ...
+    @abstractmethod
+    def fence(self, scope: str = "gpu") -> None: ...
+    @abstractmethod
+    def clock(self) -> Value: ...
+    @abstractmethod
+    def pause(self, nanoseconds: int) -> None: ...

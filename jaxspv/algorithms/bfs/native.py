@@ -28,7 +28,7 @@ def refuse(graph: Graph, *_: Any, **__: Any) -> str | None:
 def search(
     graph: Graph, source: Array, until: Until | None, *, parents: bool, deterministic: bool
 ) -> tuple[Array, Array | None, Array]:
-    """`forms.search` in C++: levels, parents or None, the number of levels."""
+    """`xla.search` in C++: levels, parents or None, the number of levels."""
     inn = graph.out if graph.symmetric else graph.inn
     out, n = graph.out, graph.n
     back = out if inn is None else inn

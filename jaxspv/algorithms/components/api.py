@@ -18,7 +18,6 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
 from ..common.status import finished
-from ..connectivity.components_cpu import components_cpu
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -133,13 +132,6 @@ def _native(graph):
     if graph.exists is not None:
         return _of(labels, graph, jnp.int32(0))
     return Components(labels, count, jnp.int32(0))
-
-
-@op.register("union_find", backend="cpu")
-def _union_find(graph):
-    """One edge after the other joins two sets of vertices."""
-    labels = components_cpu(graph.out.indptr, graph.out.indices)
-    return _of(labels, graph, jnp.int32(0))
 
 
 @op.register("fastsv")

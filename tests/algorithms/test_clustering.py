@@ -44,15 +44,13 @@ def test_real_graphs(name):
 
 
 def test_forms_of_trusses():
-    """By peeling, in native loops alone, and by rounds; entries that come twice are one."""
+    """By peeling in C++ and by rounds; entries that come twice are one."""
     A = random_matrix(30, 260, 3, symmetric=True)
     G = jsp.pad(jsp.from_scipy(A), n=33, nse=512)
     for k in (2, 4, 6, 20):
         for backend in ("cpu", "xla"):
             left = jsp.k_truss(G, k, backend=backend).to_scipy().tocsr()[:30, :30]
             verify.truss(A, k, left)
-    text = jax.jit(lambda G: jsp.k_truss(G, 4, method="peeling")).lower(G).compile().as_text()
-    assert text.count('xla_cpu_small_call="true"') == text.count(" while(") >= 10
     twice = jsp.COO(*[np.tile(v, 2) for v in (A.data, *A.nonzero())], np.bool_(False), A.shape)
     twice = dataclasses.replace(twice, sorted=False, unique=False)
     for backend in ("cpu", "xla"):

@@ -72,7 +72,8 @@ def betweenness_centrality(
         directed: whether (s, t) and (t, s) are two pairs; None: unless the pattern is symmetric
             (of a traced matrix that is not known, and so directed).
         backend: "pallas", "cpu", "xla" or None.
-        method: "brandes" (one source after the other, on a CPU), "blocks" (one launch on a GPU,
+        method: "native" (one source after the other in C++, on a CPU; "brandes", in native loops,
+            where `weighted`), "blocks" (one launch on a GPU,
             each thread block takes one source after the other; for graphs with few edges a vertex),
             "batches" (64 sources or more together, elsewhere), or None to choose so.
 

@@ -127,9 +127,10 @@ def _native(graph):
 @op.register("wedges", backend="cpu")
 def _wedges(graph):
     """The same by native loops."""
-    each = triangles_of_vertices(upward_edges(graph.out))
+    L = upward_edges(graph.out)
+    each = triangles_of_vertices(L)
     with jax.enable_x64(True):
-        return Triangles(exact_sum(each) // np.int64(3), graph.out.overflow)
+        return Triangles(exact_sum(each) // np.int64(3), L.overflow)
 
 
 @op.register("dot")

@@ -14,7 +14,7 @@ from jaxspv.algorithms.sssp.forms import delta_of, search, tree_of
 
 @jax.jit
 def solve(indptr, indices, weights, source, delta):
-    result = search("cpu", indptr, indices, weights, source, delta=delta, parents=True)
+    result = search(indptr, indices, weights, source, delta=delta, parents=True)
     return result, tree_of("cpu", indptr, indices, weights, result.distances, source)
 
 

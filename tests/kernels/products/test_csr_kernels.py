@@ -219,7 +219,7 @@ def test_columns_by_degree(monkeypatch, hot):
         indices=jnp.asarray(indices),
         data=jnp.asarray(data),
     )
-    layout = bins.build(indptr, indices, (8, COLUMNS), platform="gpu", by_degree=True)
+    layout = bins.build(indptr, indices, (8, COLUMNS), by_degree=True)
     ranks = rows_layout._ranks(layout.order, M.indices)
     assert (np.asarray(ranks)[-PADDING:] == COLUMNS).all()
     rows = rows_layout.Rows(layout, layout.arrange(M.data[: indptr[-1]]), None, ranks)

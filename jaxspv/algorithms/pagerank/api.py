@@ -290,7 +290,6 @@ def _run(pull, graph, strength, p, damping, tol, max_iterations, min_iterations)
         pull,
         strength.astype(p.dtype),
         p,
-        p,
         damping=damping,
         tol=tol,
         max_iterations=max_iterations,

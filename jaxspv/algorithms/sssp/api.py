@@ -31,6 +31,7 @@ from .forms import search, shortest_path_tree, traced_delta
 from .layout import choose_delta, surely_in_buckets, with_lengths
 from .lengths import infinity, wraps
 from .tree.jvp import path_tangent
+from .xla import OutEdges
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Num
@@ -315,9 +316,7 @@ class _Run(NamedTuple):
 def _run(graph, source, until, how: _Run):
     out, parents, deterministic = graph.out, how.parents, how.deterministic
     paths = search(
-        out.indptr,
-        out.indices,
-        out.data,
+        OutEdges(out.indptr, out.indices, out.data),
         source,
         delta=how.delta,
         stop=None if until is None else _stop(until),

@@ -42,9 +42,7 @@ class Paths(NamedTuple):
 
 
 def search(
-    indptr: Array,
-    indices: Array,
-    weights: Array,
+    graph: OutEdges,
     source: Array,
     *,
     delta: Any = None,
@@ -59,9 +57,9 @@ def search(
     rounded addition is monotone: the distances are bit-equal to those of Dijkstra's algorithm.
 
     Args:
-        indptr: (n + 1,) int32.
-        indices: (nse,) int32; slots at or after indptr[n] are padding of any value.
-        weights: (nse,) of any float or integer dtype. Integers: the largest value is infinity.
+        graph: indptr (n + 1,) int32; indices (nse,) int32, where slots at or after indptr[n] are
+            padding of any value; weights (nse,) of any float or integer dtype. Integers: the
+            largest value is infinity.
         source: () int32; out of range, negative too: nothing is reached.
         delta: () width of a bucket, weights >= 0 (edges below 0 are ignored); None, or infinity
             (inf, or the largest integer): Bellman-Ford, any weights.
@@ -82,15 +80,13 @@ def search(
         shortest paths", IPDPS 2014; Cherkassky, Goldberg, "Negative-cycle detection algorithms",
         Mathematical Programming 1999.
     """
-    n = indptr.shape[0] - 1
     source = jnp.asarray(source, jnp.int32)
-    if n == 0 or indices.shape[0] == 0:
-        return _no_edges(n, weights.dtype, source, parents)
+    if graph.n == 0 or graph.indices.shape[0] == 0:
+        return _no_edges(graph.n, graph.weights.dtype, source, parents)
     most = jnp.asarray(MOST_STEPS if max_steps is None else max_steps, jnp.int32)
     if delta is not None:
-        delta = jnp.asarray(delta, weights.dtype)
-    args = (parents, stop, OutEdges(indptr, indices, weights), source)
-    return _solve(*args, delta, most, sure)
+        delta = jnp.asarray(delta, graph.weights.dtype)
+    return _solve(parents, stop, graph, source, delta, most, sure)
 
 
 def tree_of(

@@ -15,6 +15,7 @@ from strategies import garbage, precision
 
 from jaxspv._core.operation import Operation
 from jaxspv.algorithms.sssp.forms import TREES, search, tree_of
+from jaxspv.algorithms.sssp.xla import OutEdges
 
 FORM = pytest.mark.parametrize("form", TREES)
 DTYPES = (np.float32, np.int32, np.uint8, np.float64)
@@ -139,7 +140,7 @@ def compiled(form, parents=True, bucketed=True):
     def run(indptr, indices, weights, source, delta):
         delta = delta if bucketed else None
         graph = indptr, indices, weights
-        result = search(*graph, source, delta=delta, parents=parents)
+        result = search(OutEdges(*graph), source, delta=delta, parents=parents)
         tree = tree_of(form, indptr, indices, weights, result.distances, source)
         return result, tree
 
@@ -305,7 +306,7 @@ def test_stop_settles_what_is_below_the_threshold(form):
         def stop(step, distances, threshold, waiting):
             return distances[target] < threshold
 
-        return search(*arrays, 0, delta=5.0, stop=stop)
+        return search(OutEdges(*arrays), 0, delta=5.0, stop=stop)
 
     cut = 0
     for target in range(N):
@@ -328,7 +329,7 @@ def test_too_few_steps_do_not_converge(form):
     full = dijkstra_by_heap(*bare, 0)
     arrays = [jnp.asarray(a) for a in padded]
     for delta in (None, 5.0):
-        run = jax.jit(lambda k: search(*arrays, 0, delta=delta, max_steps=k))
+        run = jax.jit(lambda k: search(OutEdges(*arrays), 0, delta=delta, max_steps=k))
         for k in (0, 1, 2):
             assert not (result := run(k)).converged and result.steps == k
             assert (np.asarray(result.distances) >= full).all()
@@ -350,7 +351,9 @@ def test_vmap_over_sources(form):
 
 
 def test_one_compilation_serves_all_sources_and_graphs_of_a_shape():
-    run = jax.jit(chex.assert_max_traces(lambda *a: search(*a[:4], delta=a[4]), n=1))
+    run = jax.jit(
+        chex.assert_max_traces(lambda *a: search(OutEdges(*a[:3]), a[3], delta=a[4]), n=1)
+    )
     for seed in range(3):
         rng = np.random.default_rng(seed)
         _, padded = graph(rng, 100, lambda m: rng.random(m).astype(np.float32))

@@ -261,11 +261,11 @@ def test_little_padding_on_a_power_law(tuning):
 
 
 FOLD = ("mul", "combine", "identity")
-CSR_SPMV = jax.jit(xla.csr_spmv, static_argnames=(*FOLD, "scatter", "width"))
+CSR_SPMV = jax.jit(xla.csr_spmv, static_argnames=(*FOLD, "scatter"))
 SCATTERS = {"plus_times": "add", "min_plus": "min", "max_times": "max"}
 
 
-WAYS = [(name, way) for name in SEMIRINGS for way in ("doubling", "doubling in fours")]
+WAYS = [(name, "doubling") for name in SEMIRINGS]
 
 
 @pytest.mark.parametrize(("name", "way"), WAYS + [(name, "scatter") for name in SCATTERS])
@@ -280,8 +280,7 @@ def test_bare_csr(name, way):
     indices = np.concatenate([indices, np.full(6, 23, np.int32)])
     fold = {"mul": mul, "combine": add, "identity": identity}
     scatter = SCATTERS[name] if way == "scatter" else None
-    width = 4 if way == "doubling in fours" else None
-    y = CSR_SPMV(indptr, indices, data, x, scatter=scatter, width=width, **fold)
+    y = CSR_SPMV(indptr, indices, data, x, scatter=scatter, **fold)
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
     assert y.dtype == dtype
 

@@ -228,8 +228,9 @@ def sell(semiring, A, x, rows, *, flip):
     """Slices of rows, reduced along their positions, then put back in the order of the rows."""
     means = fold_of(semiring, A, x, flip)
     combine = functools.partial(semiring.add.segment_reduce, sorted=True)
-    layout = A.indices, A.data, A.slices(), A.order
-    return sell_spmv(*layout, x, A.shape[0], **means | {"combine": combine})
+    return sell_spmv(
+        A.indices, A.data, (A.slices(), A.order), x, A.shape[0], **means | {"combine": combine}
+    )
 
 
 for _name, _format, _run in (("ell", ELL, ell), ("sell", SELL, sell)):

@@ -87,7 +87,7 @@ def arranged(
         below = plan
         longer = jnp.where(below.pieces > 1, below.pieces, 0)
         plan = _cut(below.first, longer, bins, segment, False)
-        inputs = take(below.position, slots_of(plan.starts, bins, jnp))
+        inputs = take(below.position, slots_of(plan.starts, bins))
         present = filled(plan.lengths, bins)
         folds.append(jnp.where(present, inputs, below.starts.shape[0]))
         place, results = _placed(plan, results, place), results + plan.starts.shape[0]

@@ -41,6 +41,7 @@ def fill(semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array) -> tup
     dtype = term_dtype(semiring, a.dtype, b.dtype)
     identity = jnp.asarray(add.identity_of(dtype))
     first_wins = add.takes_first
+    turn = UNROLL if mul.overflow is None else max(UNROLL // 2, 1)
     spare = n + 1  # for what does not count; place n is the 0 of padding
 
     def row(c):
@@ -49,11 +50,11 @@ def fill(semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array) -> tup
 
         def clear(c):
             p, acc, asked = c
-            for u in range(UNROLL):
+            for u in range(turn):
                 j = jnp.where(p + u < high, read_natural(columns, p + u), spare)
                 acc = write_natural(acc, j, identity)
                 asked = None if asked is None else write_natural(asked, j, i)
-            return p + UNROLL, acc, asked
+            return p + turn, acc, asked
 
         _, acc, asked = lax.while_loop(lambda c: c[0] < high, clear, (low, acc, asked))
 
@@ -65,7 +66,7 @@ def fill(semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array) -> tup
 
             def products(c):
                 f, acc, flag = c
-                for u in range(UNROLL):
+                for u in range(turn):
                     j = jnp.where(f + u < end, read_natural(b.indices, f + u), spare)
                     y = read_natural(b.data, f + u)
                     value = add.admit(mul.at(x, y, i, k, j))
@@ -75,7 +76,7 @@ def fill(semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array) -> tup
                     if asked is not None and mul.overflow is not None:
                         here = (f + u < end) & (read_natural(asked, j) == i)
                         flag = flag | (here & mul.overflow(x, y))
-                return f + UNROLL, acc, flag
+                return f + turn, acc, flag
 
             state = (read(b.indptr, k), acc, flag)
             _, acc, flag = lax.while_loop(lambda c: c[0] < end, products, state)
@@ -86,10 +87,10 @@ def fill(semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array) -> tup
 
         def take(c):
             p, values = c
-            for u in range(UNROLL):
+            for u in range(turn):
                 value = read_natural(acc, read_natural(columns, p + u))
                 values = write_natural(values, p + u, value)
-            return p + UNROLL, values
+            return p + turn, values
 
         _, values = lax.while_loop(lambda c: c[0] < high, take, (low, values))
         return i + 1, last, high, acc, asked, values, flag

@@ -27,13 +27,16 @@ def multiply(
     found = pattern(a, b, mask, nse=nse)
     if nse == 0:
         return found._replace(data=jnp.zeros(0, term_dtype(semiring, a.dtype, b.dtype)))
-    values, wrapped = fill(semiring, a, b, found.indptr, found.indices)
+    places = found.indptr, found.indices
+    values, wrapped = fill(semiring, a, b, *places, masked=mask is not None)
     return found._replace(data=values, wrapped=wrapped)
 
 
-def fill(semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array) -> tuple[Array, Array]:
+def fill(
+    semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array, *, masked: bool = False
+) -> tuple[Array, Array]:
     """The values of C = A B at the `columns` between `ends`, by rows, and whether a product there
-    did not fit its dtype. Columns behind the last end are n.
+    did not fit its dtype. Columns behind the last end are n. masked: some products belong to none.
 
     `any` takes the products from the last to the first, each over the one before.
     """
@@ -41,7 +44,6 @@ def fill(semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array) -> tup
     dtype = term_dtype(semiring, a.dtype, b.dtype)
     identity = jnp.asarray(add.identity_of(dtype))
     first_wins = add.takes_first
-    turn = UNROLL if mul.overflow is None else max(UNROLL // 2, 1)
     spare = n + 1  # for what does not count; place n is the 0 of padding
 
     def row(c):
@@ -50,11 +52,11 @@ def fill(semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array) -> tup
 
         def clear(c):
             p, acc, asked = c
-            for u in range(turn):
+            for u in range(UNROLL):
                 j = jnp.where(p + u < high, read_natural(columns, p + u), spare)
                 acc = write_natural(acc, j, identity)
                 asked = None if asked is None else write_natural(asked, j, i)
-            return p + turn, acc, asked
+            return p + UNROLL, acc, asked
 
         _, acc, asked = lax.while_loop(lambda c: c[0] < high, clear, (low, acc, asked))
 
@@ -66,17 +68,19 @@ def fill(semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array) -> tup
 
             def products(c):
                 f, acc, flag = c
-                for u in range(turn):
+                for u in range(UNROLL):
                     j = jnp.where(f + u < end, read_natural(b.indices, f + u), spare)
                     y = read_natural(b.data, f + u)
                     value = add.admit(mul.at(x, y, i, k, j))
                     if not first_wins:
                         value = add.op(read_natural(acc, j), value).astype(dtype)
                     acc = write_natural(acc, j, value)
-                    if asked is not None and mul.overflow is not None:
-                        here = (f + u < end) & (read_natural(asked, j) == i)
+                    if mul.overflow is not None:
+                        here = f + u < end
+                        if asked is not None:
+                            here &= read_natural(asked, j) == i
                         flag = flag | (here & mul.overflow(x, y))
-                return f + turn, acc, flag
+                return f + UNROLL, acc, flag
 
             state = (read(b.indptr, k), acc, flag)
             _, acc, flag = lax.while_loop(lambda c: c[0] < end, products, state)
@@ -87,16 +91,18 @@ def fill(semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array) -> tup
 
         def take(c):
             p, values = c
-            for u in range(turn):
+            for u in range(UNROLL):
                 value = read_natural(acc, read_natural(columns, p + u))
                 values = write_natural(values, p + u, value)
-            return p + turn, values
+            return p + UNROLL, values
 
         _, values = lax.while_loop(lambda c: c[0] < high, take, (low, values))
         return i + 1, last, high, acc, asked, values, flag
 
     acc = jnp.full(n + 2, identity).at[n].set(np.zeros((), dtype))
-    asked = None if mul.overflow is None else jnp.full(n + 2, -1, jnp.int32)  # by the row's columns
+    asked = None  # for each column the last row that has it
+    if masked and mul.overflow is not None:
+        asked = jnp.full(n + 2, -1, jnp.int32)
     values = jnp.zeros(columns.shape[0], dtype)
     start = jnp.int32(0), a.indptr[0], jnp.int32(0), acc, asked, values, jnp.asarray(False)
     return lax.while_loop(lambda c: c[0] < m, row, start)[5:]

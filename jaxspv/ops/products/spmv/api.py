@@ -249,8 +249,8 @@ def _segments(semiring, A, x, rows, *, flip):
 def _not_scattered(semiring, A, x, rows, *, flip) -> str | None:
     if isinstance(rows, Diagonals) and no_dense_fold(semiring, A, x, rows, flip=flip) is None:
         return "the entries are arranged by diagonals, which is faster"
-    if isinstance(A, ELL | SELL):
-        return "the rows are padded, which is faster"
+    if A.compressed != 0:
+        return "XLA's form of this name serves"
     return None if semiring.add.scatters else f"the monoid `{semiring.add.name}` has no scatter"
 
 

@@ -239,21 +239,11 @@ for _name, _format, _run in (("ell", ELL, ell), ("sell", SELL, sell)):
 
 
 @added_in_float32
-def _segments(semiring, A, x, rows, *, flip):
+def segments(semiring, A, x, rows, *, flip):
     """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
     out, inner = A.rowcol()
     terms = product(semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip)
     return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)
 
 
-def _not_scattered(semiring, A, x, rows, *, flip) -> str | None:
-    if isinstance(rows, Diagonals) and no_dense_fold(semiring, A, x, rows, flip=flip) is None:
-        return "the entries are arranged by diagonals, which is faster"
-    if A.compressed != 0:
-        return "XLA's form of this name serves"
-    return None if semiring.add.scatters else f"the monoid `{semiring.add.name}` has no scatter"
-
-
-_register = functools.partial(op.register, "segments", batched=columns_vectorised(_segments))
-_register()(_segments)
-_register(backend="cpu", refuse=_not_scattered)(_segments)  # compiles 5 times faster than pieces
+op.register("segments", batched=columns_vectorised(segments))(segments)

@@ -5,7 +5,8 @@
 OTHER is a folder with another commit (`git archive COMMIT | tar x -C OTHER`); it needs the public
 functions alone. Each tree has processes of its own, one after the other, twice. Medians in ms by
 the host's clock, of programs under `jsp.config.gpu_compiler_options()` on a GPU; "x + 1" is what
-any call takes.
+any call takes. On a GPU also "kernels": the sum of a call's kernel times in a profile, which no
+other process on the host disturbs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import pathlib
+import runpy
 import statistics
 import subprocess
 import sys
@@ -22,9 +24,15 @@ import time
 ROOT = pathlib.Path(__file__).parents[2]
 
 
+def public(jsp, part, name):
+    """A public function: in a submodule, or at the top of the package as it was once."""
+    return getattr(getattr(jsp, part, jsp), name, None) or getattr(jsp, name)
+
+
 def calls(jsp, jax, jnp, scale):
     """name -> (function, operands); eager ones end in "eager"."""
-    A = jax.block_until_ready(jsp.generators.rmat(jax.random.key(0), scale).asformat("csr"))
+    rmat, attention = public(jsp, "generators", "rmat"), public(jsp, "learning", "attention")
+    A = jax.block_until_ready(rmat(jax.random.key(0), scale).asformat("csr"))
     G = jsp.prepare(A, for_=("bfs", "sssp", "pagerank", "mxv"), symmetric=True)
     n, hub = A.shape[0], int(jnp.argmax(jnp.diff(A.indptr)))
     x, X = jnp.ones(n), jnp.ones((n, 64))
@@ -42,15 +50,13 @@ def calls(jsp, jax, jnp, scale):
     rest = {
         "SpMV, bare": (lambda A: A @ x, A),
         "SpMM, 64 columns": (lambda A: A @ X, A),
-        "attention": (lambda A: jsp.learning.attention(A, X, X, X), A),
+        "attention": (lambda A: attention(A, X, X, X), A),
         "gradient of SpMV": (jax.grad(lambda d: loss(d, lambda A: A @ x)), A.data),
         "gradient of SpMM": (jax.grad(lambda d: loss(d, lambda A: A @ X)), A.data),
-        "gradient of attention": (
-            jax.grad(lambda X: jnp.sum(jsp.learning.attention(A, X, X, X))),
-            X,
-        ),
+        "gradient of attention": (jax.grad(lambda X: jnp.sum(attention(A, X, X, X))), X),
     }
-    options = jsp.config.gpu_compiler_options() if jax.default_backend() == "gpu" else None
+    gpu_options = public(jsp, "config", "gpu_compiler_options")
+    options = gpu_options() if jax.default_backend() == "gpu" else None
     yield "x + 1", jax.jit(lambda x: x + 1), jnp.zeros(())
     for name, fn in functions.items():
         yield name, jax.jit(fn, compiler_options=options), G
@@ -67,6 +73,7 @@ def measure(scale: int, runs: int) -> dict[str, float]:
     import jaxspv as jsp
 
     found = {}
+    timeline = runpy.run_path(str(ROOT / "benchmarks/timeline.py"))["timeline"]  # of this tree
     for name, fn, operand in calls(jsp, jax, jnp, scale):
         for _ in range(3):
             jax.block_until_ready(fn(operand))
@@ -76,6 +83,9 @@ def measure(scale: int, runs: int) -> dict[str, float]:
             jax.block_until_ready(fn(operand))
             taken.append(1e3 * (time.perf_counter() - start))
         found[name] = statistics.median(taken)
+        events = timeline(lambda fn=fn, operand=operand: jax.block_until_ready(fn(operand)))
+        if events and "eager" not in name:
+            found[f"{name}, kernels"] = sum(took for _, _, took in events) / 1e3
     return found
 
 

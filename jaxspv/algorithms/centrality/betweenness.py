@@ -231,8 +231,6 @@ def _native(graph, sources, *, weighted, endpoints):
 
 
 def _not_weighted(graph, sources, *, weighted, endpoints) -> str | None:
-    if graph.n == 0 or graph.nse == 0:
-        return "there are no paths"
     return None if weighted else "paths of fewest edges are counted in C++, or in batches"
 
 
@@ -247,6 +245,8 @@ def _brandes(graph, sources, *, weighted, endpoints):
         return Betweenness(total.scores + some, total.overflow | over), None
 
     nothing = Betweenness(jnp.zeros(graph.n, dtype), jnp.bool_(False))
+    if graph.n == 0 or graph.nse == 0:
+        return nothing
     return lax.scan(add, nothing, sources)[0]
 
 

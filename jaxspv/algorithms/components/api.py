@@ -116,8 +116,6 @@ def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:
 
 
 def _not_native(graph) -> str | None:
-    if graph.n == 0 or graph.nse == 0:
-        return "there is nothing to join"
     if graph.out.index_dtype != jnp.int32:
         return "it takes indices of 32 bits"
     return bind.refused()
@@ -126,6 +124,8 @@ def _not_native(graph) -> str | None:
 @op.register("native", backend="cpu", refuse=_not_native, batched="vmap")
 def _native(graph):
     """Afforest in C++."""
+    if graph.n == 0 or graph.nse == 0:
+        return _of(jnp.arange(graph.n, dtype=jnp.int32), graph, jnp.int32(0))
     out, results = graph.out, (typed(jnp.int32, graph.n), typed(jnp.int32))
     symmetric = graph.symmetric
     labels, count = bind.call("components", results, out.indptr, out.indices, symmetric=symmetric)

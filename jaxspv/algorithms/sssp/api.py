@@ -261,7 +261,9 @@ def _settled(until: Until, distances: Array, tree: Array | None) -> tuple[Array,
 @op.register("native", backend="cpu", refuse=native.refuse, batched="vmap")
 def _native(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
     """A radix heap or delta-stepping by the weights; Bellman-Ford where one is negative. In C++."""
-    del delta, max_steps, sure
+    del delta, sure
+    if graph.n == 0 or graph.nse == 0:
+        return _run(graph, source, until, _Run(None, parents, deterministic, max_steps, False))
     distances, tree, steps, converged, overflow = native.search(graph, source, until)
     if until is not None:
         distances, tree = _settled(until, distances, tree)

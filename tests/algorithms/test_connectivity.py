@@ -6,15 +6,13 @@ import jax
 import networkx
 import numpy as np
 import pytest
-from graph_cases import named, networkx_of, random_matrix
+from graph_cases import BACKENDS, named, networkx_of, random_matrix
 from hypothesis import given
 from strategies import edges
 
 import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.algorithms.connectivity import strong
-
-BACKENDS = ("cpu", "xla")
 
 
 @given(edges((9, 9), 24))

@@ -63,12 +63,12 @@ class FixpointLayout:
     """The layout "fixpoint".
 
     Attributes:
-        rows: bins and values of the transpose.
+        rows: bins and values of the transpose, on a GPU; else None.
         kernel: the same for the kernel of all elements, on a GPU; None after new values.
         push: on a GPU, what the layout "sssp" has for the kernel that pushes; else None.
     """
 
-    rows: Rows
+    rows: Rows | None
     kernel: dict[str, Array] | None = None
     push: Any = None
 
@@ -238,9 +238,8 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
 
 def _revalue(layout: FixpointLayout, graph: Graph) -> FixpointLayout:
     push = None if layout.push is None else push_revalued(layout.push, graph)
-    return FixpointLayout(
-        layout.rows.revalued(graph.out if graph.inn is None else graph.inn), None, push
-    )
+    inn = graph.out if graph.inn is None else graph.inn
+    return FixpointLayout(layout.rows and layout.rows.revalued(inn), None, push)
 
 
 @register_layout("fixpoint", revalue=_revalue)

@@ -93,7 +93,7 @@ def pull_of(call: Call) -> Callable[[Array], Array]:
         semiring = _masked(semiring, x0.dtype, graph.dtype, missing)
     layout = graph.layouts.get("fixpoint")
     rows = None if layout is None else layout.rows
-    M = graph.out.T if rows is None or graph.inn is None else graph.inn
+    M = graph.out.T if layout is None or graph.inn is None else graph.inn
 
     def pull(x):
         return spmv_op(semiring, M, x, rows, flip=True)

@@ -244,7 +244,7 @@ def _pushed(loop: Loop, push: Push, work: _Work) -> _Work:
     nse = push.indices.shape[0]
     carry = (work.y, work.claims, touched)
     y, claims, touched = for_edges(
-        push.indptr, nse, work.queue, carry, visit, vertices=VERTICES, edges=EDGES
+        push.indptr, nse, work.queue, carry, visit, together=(VERTICES, EDGES)
     )
 
     def settle(carry):

@@ -21,8 +21,12 @@ from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow, sum_in_double
 from ...algebra.monoids import plus
+from ...algebra.semirings import Semiring, plus_second, plus_times
+from ...formats import SparseMatrix
 from ...graph import Graph, as_graph
 from ...native import bind
+from ...ops.products.mxm.api import mxm
+from ...ops.products.mxv.api import mxv
 from ...until import iteration_limit
 from ..common.names import elsewhere
 from ..common.status import finished
@@ -209,7 +213,7 @@ def _tangent(primals, tangents, result):
 
 def _advice(graph, *_, **__):
     bare = "pagerank" not in graph.layouts
-    gain = "`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from."
+    gain = "`prepare(A, for_='pagerank')` would find the in-edges, to pull from."
     return [gain] if bare else []
 
 
@@ -269,19 +273,27 @@ def _native(graph, p, damping, tol, max_iterations, min_iterations):
 
 def _no_links(graph, *_) -> str | None:
     if "pagerank" not in graph.layouts:
-        return "the in-edges are not arranged in bins: `prepare(A, for_='pagerank')`"
+        return "the in-edges are not known: `prepare(A, for_='pagerank')`"
     return None
 
 
 @op.register("pull", refuse=_no_links)
 def _pull(graph, p, damping, tol, max_iterations, min_iterations):
-    """Each vertex gathers from its in-edges, in row bins."""
+    """Each vertex gathers from its in-edges: a product, or by row bins where there are some."""
     links = graph.layouts["pagerank"]
-    if links.rows is None:
+    if links.rows is None and links.bins is None:
+        inn = graph.out.T if graph.inn is None else graph.inn
+        pull = functools.partial(_pulled, inn, plus_second if links.ones else plus_times)
+    elif links.rows is None:
         pull = pull_row_bins(links.bins, 1)
     else:
         pull = pull_row_bins(links.rows.bins, links.rows.values)
     return _run(pull, graph, links.strength, p, damping, tol, max_iterations, min_iterations)
+
+
+def _pulled(inn: SparseMatrix, semiring: Semiring, scaled: Array) -> Array:
+    inn = inn.with_data(inn.data.astype(scaled.dtype))
+    return (mxv if scaled.ndim == 1 else mxm)(inn, scaled, semiring)
 
 
 @op.register("push")
@@ -302,7 +314,6 @@ def _run(pull, graph, strength, p, damping, tol, max_iterations, min_iterations)
     scores, iterations, converged = pagerank_xla(
         pull,
         strength.astype(p.dtype),
-        p,
         p,
         damping=damping,
         tol=tol,

@@ -220,7 +220,7 @@ def test_columns_by_degree(monkeypatch, hot):
         indices=jnp.asarray(indices),
         data=jnp.asarray(data),
     )
-    layout = bins.build(indptr, indices, (8, COLUMNS), platform="gpu", by_degree=True)
+    layout = bins.build(indptr, indices, (8, COLUMNS), by_degree=True)
     ranks = rows_layout._ranks(layout.order, M.indices)
     assert (np.asarray(ranks)[-PADDING:] == COLUMNS).all()
     rows = rows_layout.Rows(layout, layout.arrange(M.data[: indptr[-1]]), None, ranks)
@@ -262,7 +262,8 @@ def launches(f, *operands):
 
 @needs_kernels
 @pytest.mark.parametrize("prepared", [False, True])
-def test_what_runs_on_a_gpu(prepared):
+def test_what_runs_on_a_gpu(prepared, monkeypatch):
+    monkeypatch.setattr(rows_layout, "on_gpu", lambda *_: True)
     A, x = jsp.from_scipy(SQUARE), jnp.ones(4)
     M = jsp.prepare(A, for_=("mxv", "vxm")) if prepared else A
 
@@ -290,7 +291,8 @@ def test_what_runs_on_a_gpu(prepared):
 
 
 @needs_kernels
-def test_prepared_groups_are_one_launch():
+def test_prepared_groups_are_one_launch(monkeypatch):
+    monkeypatch.setattr(rows_layout, "on_gpu", lambda *_: True)
     A = jsp.from_scipy(sp.kron(SQUARE, np.ones((2, 2), np.float32), format="csr"))
     G, x = jsp.prepare(A, for_="mxv"), jnp.ones(A.shape[1])
     rows = dataclasses.replace(G.layouts["mxv"], groups=grouped_rows(A))

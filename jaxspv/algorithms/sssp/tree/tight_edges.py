@@ -25,8 +25,8 @@ from ...._core.search import lower_bound
 from ....formats import CSR
 from ....formats.base import search_rows
 from ....ops.products.spmv.vjp import serves
-from ..cpu import OutEdges
 from ..forms import shortest_path_tree
+from ..xla import OutEdges
 from .parents import adopted_cpu
 
 

@@ -14,15 +14,13 @@ from ...._core.eager.kept import kept
 from ...._core.indices import bucketed, eager_capacity
 from ...._core.platforms import Backend, situation
 from ...._core.pytree import is_concrete
-from ....algebra.semirings import any_pair, plus_pair
+from ....algebra.semirings import plus_pair
 from ....formats import SparseMatrix
 from ....formats.csr import sorted_csr
 from .call import Call
 from .counts import count_on_device, count_on_host, searches_on_host
-from .esc import multiply_in_steps
-from .expand import operands
 from .gpu import no_kernels, rows_of, tuning_for
-from .loops.native import counted
+from .loops.native import counted, no_pattern
 from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
 
@@ -78,7 +76,7 @@ def plan(
     gpu = on_gpu(call.pattern)
     work = _Work(call, gpu)
     kernels = gpu and _kernels_serve(call, backend, work.sizes)
-    asked, method = method, method or _fastest(call, work, gpu, kernels)
+    asked, method = method, method or _fastest(call, work, backend, gpu, kernels)
     loops = method == "gustavson" and not gpu
     of_platform = loops or method == "rows"
     if not is_eager(call.operands):
@@ -216,17 +214,24 @@ def _kernels_serve(call: Call, backend: Backend | None, sizes: dict[Any, Any]) -
     return sizes[name]
 
 
-def _fastest(call: Call, work: _Work, gpu: bool, kernels: bool) -> str:
-    """A search costs as much as a product for kernels, and about as two without them on a GPU,
-    which sorts products; on a CPU as about thirty, which it marks and adds."""
-    usual, ratio = ("rows", 1) if kernels else ("sort", 0.5) if gpu else ("gustavson", 30)
+def _loops_serve(call: Call, backend: Backend | None) -> bool:
+    allowed = situation().allowed if backend is None else (backend,)
+    return "cpu" in allowed and no_pattern(call.A, call.B, call.mask) is None
+
+
+def _fastest(call: Call, work: _Work, backend: Backend | None, gpu: bool, kernels: bool) -> str:
+    """A search costs as much as a product for kernels, and about as two where products are sorted;
+    on a CPU as about thirty, which it marks and adds."""
+    usual, ratio = ("rows", 1) if kernels else ("sort", 0.5)
+    if not gpu and _loops_serve(call, backend):
+        usual, ratio = "gustavson", 30
     if kernels and not work.dots:
         return usual
     most = call.A.nse * min(call.B.nse, call.B.shape[1])
     if not gpu and (most < FEW or not work.dots or work.products < FEW):
         return usual
     cells = call.A.shape[0] * call.B.shape[1]
-    if gpu and not kernels and cells < work.products and no_cells(*call.operands) is None:
+    if usual == "sort" and cells < work.products and no_cells(*call.operands) is None:
         usual = "dense"
     searches = work.searches
     return "dot" if searches is not None and searches * ratio < work.products else usual
@@ -242,19 +247,11 @@ def _entries_of(call: Call, gpu: bool, size: int, kernels: bool) -> int:
     with known_while_tracing():
         if kernels:
             need = int(_rows_in_capacity(plus_pair, A, B, mask, allocated=0).total)
-        elif gpu:
-            need = int(_sorted_total(A, B, mask, size))
         else:
-            need = int(counted(A, B, mask))
+            need = int(counted(A, B, mask, size=size))
     if need == TOO_MANY:
         raise ValueError(BEYOND)
     return need
-
-
-@functools.partial(jax.jit, static_argnums=3)
-def _sorted_total(A, B, mask, size):
-    o = operands(sorted_csr(A), sorted_csr(B))
-    return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total
 
 
 def _rows_in_capacity(semiring, A, B, mask, *, allocated, tuning=None):

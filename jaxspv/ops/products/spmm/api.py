@@ -22,7 +22,7 @@ from ..common.dense_products import Prepared
 from ..common.dense_products import spmm as op
 from ..common.product import positions_as
 from ..common.repeats import joined
-from . import cpu as cpu  # registers the loops
+from . import cpu as cpu  # registers the kernel in C++
 from . import gpu as gpu  # registers the kernel
 from . import xla as xla  # registers the others
 

@@ -30,6 +30,9 @@ hub 12, first pull 25, second 12, the last two 15. 60 MB move (14 us at 4.3 TB/s
 tested (25 us at 325 G/s): the rest is latency of the rounds, 32 warps a multiprocessor.
 """
 
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
 import functools
 
 from .bottom_up import Copies, pull

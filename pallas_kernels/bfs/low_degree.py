@@ -28,6 +28,9 @@ what shared memory leaves is L1. A level of all CTAs takes 3.4 us (delaunay 2^21
 barrier.
 """
 
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
 TAIL = 40  # control words 40..43: lengths of the next frontier, in rotation
 RESULT = 44  # control words 44..47: what CTA 0 reports after working alone
 

@@ -26,6 +26,9 @@ on rmat21-22 (0.06), most of it for eight barriers. A call takes some 0.25 ms lo
 GPU: 0.89 (1.08) and 0.55 ms (0.36).
 """
 
+# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+
 import types
 
 from ...rows.by_vertex import Vertices

@@ -235,8 +235,10 @@ def unordered(name, G, weight, value):
     if name == "floyd_warshall":  # a direct edge's weight as it is, which may be True
         return {u: {v: d + 0 for v, d in far.items()} for u, far in value.items()}
     found = nx_cases.costs(G, value, weight) if name in PATHS else value
-    if name == "multi_source_dijkstra":  # any of the sources that are as near
+    if name == "multi_source_dijkstra":  # any of the sources that are as near, here and below
         found = found[0], {v: (end, length) for v, (_, end, length) in found[1].items()}
+    if name == "multi_source_dijkstra_path":
+        found = {v: (end, length) for v, (_, end, length) in found.items()}
     return found
 
 

@@ -138,7 +138,7 @@ def names(path: pathlib.Path, rng: random.Random) -> str:
 def _holdable(name: str, mark: str | None) -> bool:
     """Whether a line can hold a name: it has one, ends nowhere in it, and is Unicode."""
     whole = name and not set(name) & {"\n", "\r", "\ud800"}
-    alone = mark != " " or (name.split() == [name] and '"' not in name and name[0] not in "#%")
+    alone = mark != " " or (name.split() == [name] and name[0] not in '#%"')
     return bool(whole and alone)
 
 

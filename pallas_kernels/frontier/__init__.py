@@ -1,0 +1,1 @@
+"""The frontier machine of traversals: carried state, rotating control words, queues, worklists."""

@@ -10,7 +10,7 @@ import sys
 HERE = pathlib.Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
 
-import public_api  # noqa: E402  (beside this file)
+import public_api  # noqa: E402  (in this folder)
 import stored_results  # noqa: E402
 
 import jaxspv  # noqa: E402

@@ -1,6 +1,6 @@
 """Draws the figures of the pages as SVG: `python docs/figures.py`; a test holds them equal.
 
-None is wider than a telephone, so that its letters can be read there; what belongs side by side on
+None is wider than a telephone, so that its text can be read there; what belongs side by side on
 a wide screen is several figures.
 """
 
@@ -105,7 +105,7 @@ def semiring(name: str) -> str:
 
 
 def capacity() -> str:
-    """The arrays of a sparse vector with room for four entries."""
+    """The arrays of a sparse vector of capacity four."""
     parts = [
         text(24, 45, "indices", anchor="start", fill=MUTED),
         text(24, 85, "data", anchor="start", fill=MUTED),

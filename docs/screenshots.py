@@ -17,7 +17,7 @@ from PIL import Image
 
 import jaxspv as jsp
 
-import browser  # isort: skip  (beside this file)
+import browser  # isort: skip  (in this folder)
 
 HERE = pathlib.Path(__file__).parent
 FOLDER = HERE / "_static" / "looked_at"

@@ -46,7 +46,7 @@ for _ in range(2):
 print("most reliable:", [round(p, 3) for p in sure.tolist()])
 
 # %% [markdown]
-# ## All ways at once: (log-sum-exp, +)
+# ## All ways together: (log-sum-exp, +)
 #
 # With `log_plus` a product gives the log of a sum over *all* ways, each weighted by its price.
 # The gradient by the flights is then the share of travellers on each flight, if cheaper ways are

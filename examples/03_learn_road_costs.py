@@ -1,7 +1,7 @@
 """Learn the travel time of each road from observed travel times of whole trips.
 
 The gradient of a shortest distance by the lengths of the edges is 1 along the route, so trips that
-were observed tell the roads they used. Run: python examples/03_learn_road_costs.py
+were observed name the roads that they used. Run: python examples/03_learn_road_costs.py
 """
 
 # %%
@@ -16,8 +16,8 @@ import jaxspv as jsp
 STEPS = 200
 
 # %% [markdown]
-# A town of 144 crossings whose roads take one to five minutes. Nobody knows which; what was seen
-# is how long trips from sixteen crossings to everywhere took.
+# A town of 144 crossings whose roads take one to five minutes. The minutes are unknown; what was
+# seen is how long trips from sixteen crossings to everywhere took.
 
 # %%
 G = jsp.generators.grid2d(jax.random.key(0), 12, drop=0.1)  # a town of 144 crossings

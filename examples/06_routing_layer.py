@@ -20,7 +20,7 @@ SIDE, MAPS, FEATURES, TEMPERATURE = 6, 12, 3, 0.15
 
 # %% [markdown]
 # Twelve maps of one small town. Three features of each road make its true cost; the second does
-# not matter, and the network is not told.
+# not matter, and the network does not know it.
 
 # %%
 grid = jsp.generators.grid2d(None, SIDE).astype(jnp.float32)

@@ -1,4 +1,4 @@
-"""A graph attention network that tells the camps of linked weblogs apart (GAT).
+"""A graph attention network that separates the camps of linked weblogs (GAT).
 
 Each blog attends to those it shares a link with: `jsp.learning.attention` with the score of the
 paper, `leaky_relu(a <- x_i + b <- x_j)`, a function of the two endpoints of ONE link. Blogs have no
@@ -104,4 +104,4 @@ for _ in range(40):
     weights, state, value = step(weights, state)
 right = jnp.sum((model(weights).argmax(1) == camp) & unknown) / jnp.sum(unknown)
 print(f"{int(linked.sum())} blogs, {int(known.sum())} known: {right:.3f} of the others are right")
-assert right > 0.7, "the links did not tell the camps apart"
+assert right > 0.7, "the links did not separate the camps"

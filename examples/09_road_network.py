@@ -22,7 +22,7 @@ G
 # ## Distances from a hundred landmarks
 #
 # An array of sources is one traversal: 32 searches share a word at every junction, and each road
-# is looked at once for all of them. The largest connected part holds nearly all junctions.
+# is read a single time for all of them. The largest connected part holds nearly all junctions.
 
 # %%
 labels = jsp.connected_components(G).labels
@@ -81,7 +81,7 @@ ax.set_title(f"the busiest road carries {int(routes.max())} of {len(there)} rout
 # %% [markdown]
 # ## Near a junction
 #
-# Personalised PageRank from four junctions at once: who is near, counting all ways and not only
+# Personalised PageRank from four junctions together: who is near, counting all ways and not only
 # the shortest.
 
 

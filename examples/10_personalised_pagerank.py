@@ -44,7 +44,7 @@ print(near.shape, "rows sum to", near.sum(1).min(), "..", near.sum(1).max())
 # ## The split
 #
 # Who is nearer to the instructor than to the president? That guess is right for all but a few of
-# the members, as the club's records tell which side each took.
+# the members, as the club's records say which side each took.
 
 # %%
 side = near[0] > near[33]
@@ -55,7 +55,7 @@ ax = jsp.plot.draw(A, values=side, labels=True, node_size=220, seed=3, cmap="coo
 assert (side == truth).sum() >= 31
 
 # %% [markdown]
-# ## Which meeting would change it
+# ## Which tie would change it
 #
 # The gradient of one member's preference by the weight of every tie, by the implicit function
 # theorem: nothing of the iteration is stored.

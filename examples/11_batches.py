@@ -1,4 +1,4 @@
-"""Many searches at once: sources, weights and whole graphs in a batch.
+"""Many searches in one call: sources, weights and whole graphs in a batch.
 
 Run: python examples/11_batches.py
 """
@@ -42,7 +42,7 @@ for search in (one_by_one, together):
     print(f"{search.__name__}: {(time.perf_counter() - start) / 3 * 1e3:.1f} ms for 64 searches")
 
 # %% [markdown]
-# ## What 64 searches tell
+# ## What 64 searches show
 #
 # The largest of a source's levels is its eccentricity; over all sources it bounds the diameter.
 

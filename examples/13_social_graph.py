@@ -20,7 +20,7 @@ G
 # %% [markdown]
 # ## How many partners
 #
-# A few musicians played with nearly everybody; the degrees spread over two orders of magnitude.
+# A few musicians played with nearly all others; the degrees spread over two orders of magnitude.
 
 # %%
 ax = jsp.plot.degree_distribution(A)
@@ -76,14 +76,14 @@ inside = (number[row] == number[col]).mean()
 ax.set_title(f"{inside:.0%} of the edges lie inside of a community")
 
 # %% [markdown]
-# Nobody told the method anything but who played with whom. Gleiser and Danon saw in these groups
+# The method knows only who played with whom. Gleiser and Danon saw in these groups
 # the bands of Chicago and of New York, and two parts by the colour of skin: segregation, in the
 # edges.
 
 # %% [markdown]
 # ## Cores
 #
-# The k-core is what is left when everybody with fewer than k partners goes, again and again. The
+# The k-core is what is left when all with fewer than k partners are removed, again and again. The
 # core number of a musician is the largest k whose core has him.
 
 # %%

@@ -1,7 +1,7 @@
 """Graph attention with Equinox: papers find the community that they belong to (GAT).
 
 The network of example 15 as `eqx.Module`s. Here the matrix of citations is a field of the model, as
-any array is: Equinox takes its values for parameters unless it is told that they are not. Both are
+any array is: Equinox takes its values for parameters unless they are marked as none. Both are
 shown: first only the layers learn, then the values too, one bias a link. Graph and labels are those
 of example 15: with JAXSPV_DATA set the papers of the 28-core of cit-HepPh, else the bundled karate
 club; the labels are structural, the communities that `jsp.louvain` finds with all links, and a
@@ -110,8 +110,8 @@ def train(model, learns):
             each = optax.softmax_cross_entropy_with_integer_labels(scores, label)
             return jnp.sum(jnp.where(known, each, 0)) / jnp.sum(known)
 
-        value, slopes = eqx.filter_value_and_grad(loss)(moving)
-        move, state = rule.update(slopes, state, moving)
+        value, gradient = eqx.filter_value_and_grad(loss)(moving)
+        move, state = rule.update(gradient, state, moving)
         return eqx.apply_updates(moving, move), state, value
 
     for _ in range(STEPS):
@@ -128,5 +128,5 @@ for name, learns in (("layers", layers), ("layers and values of the matrix", eve
     trained, value, right = train(model, learns)
     moved = float(jnp.abs(trained.links.data - A.data).max())
     print(f"{name}: loss {value:.2f}, {right:.3f} of the unknown; biases up to {moved:.2f}")
-    assert right > 0.7, "the links did not tell the communities apart"
+    assert right > 0.7, "the links did not separate the communities"
     assert (moved > 0) == learns.links.data

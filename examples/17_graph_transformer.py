@@ -44,7 +44,7 @@ def transitivity(batch):
 
 # %% [markdown]
 # The probability of being back after k steps is the diagonal of the k-th power of the walk: of
-# graphs of this size dense powers are quickest, all graphs at once.
+# graphs of this size dense powers are quickest, all graphs in one product.
 
 
 # %%
@@ -112,8 +112,8 @@ def loss(weights, A, place, target):
 def fit(weights, batch):
     def step(state, _):
         weights, moments = state
-        value, slopes = jax.value_and_grad(loss)(weights, *batch)
-        move, moments = rule.update(slopes, moments)
+        value, gradient = jax.value_and_grad(loss)(weights, *batch)
+        move, moments = rule.update(gradient, moments)
         return (optax.apply_updates(weights, move), moments), value
 
     (weights, _), losses = jax.lax.scan(step, (weights, rule.init(weights)), length=STEPS)
@@ -121,7 +121,7 @@ def fit(weights, batch):
 
 
 weights, losses = fit(weights, train)
-told = 1 - loss(weights, *test) / jnp.var(test[2])
+explained = 1 - loss(weights, *test) / jnp.var(test[2])
 print(f"loss {losses[0]:.3f} -> {losses[-1]:.5f}")
-print(f"{GRAPHS - TRAIN} other graphs: {told:.3f} of the variance is told")
-assert told > 0.8, "the transformer learnt nothing that holds for other graphs"
+print(f"{GRAPHS - TRAIN} other graphs: {explained:.3f} of the variance is explained")
+assert explained > 0.8, "the transformer learnt nothing that holds for other graphs"

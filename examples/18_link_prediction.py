@@ -72,8 +72,8 @@ rule = optax.adam(0.01)
 def train(weights, key):
     def step(state, key):
         weights, moments = state
-        value, slopes = jax.value_and_grad(loss)(weights, key)
-        move, moments = rule.update(slopes, moments)
+        value, gradient = jax.value_and_grad(loss)(weights, key)
+        move, moments = rule.update(gradient, moments)
         return (optax.apply_updates(weights, move), moments), value
 
     state = weights, rule.init(weights)
@@ -97,4 +97,4 @@ h = vectors(weights)
 common = jsp.mxm(known, known, jsp.semirings.plus_pair).todense()
 learned, counted = area(h @ h.T), area(common)
 print(f"area under the curve: {learned:.3f}; by common neighbours {counted:.3f}")
-assert learned > 0.85, "the vectors do not tell links from other pairs"
+assert learned > 0.85, "the vectors do not separate links from other pairs"

@@ -97,8 +97,8 @@ PAPER = {  # their Table IV: milliseconds, and millions of edges a second, 2^16 
     "merge sort": ((3.81, 5.35, 11.37, 22.31, 43.13, 105.92), (504, 615, 692, 722, 718, 699)),
     "SpMV": ((2.21, 4.02, 7.70, 19.94, 75.97, 259.86), (868, 820, 1023, 808, 408, 285)),
 }
-beside = pathlib.Path("benchmarks" if pathlib.Path("benchmarks").is_dir() else "../benchmarks")
-stored = json.loads((beside / "results/nvidia-h200/yang2015.json").read_text())["records"]
+folder = pathlib.Path("benchmarks" if pathlib.Path("benchmarks").is_dir() else "../benchmarks")
+stored = json.loads((folder / "results/nvidia-h200/yang2015.json").read_text())["records"]
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for color, (method, label) in zip(("C0", "C1", "C2", "C3"), METHODS.items(), strict=True):
     left.plot(*zip(*points[method], strict=True), ".", color=color, label=label)
@@ -119,7 +119,7 @@ for ax in (left, right):
 # - In the paper the curve without a sort bends upwards from 2^19 on. On the H200 none bends: edges
 #   a second still rise at the last graph.
 # - The merge sort here is a loop of merges in XLA and no kernel of its own. It is far slower than
-#   their hand-written one, and nobody should choose it for speed.
+#   their hand-written one, and it is no choice for speed.
 # - SpMV lost to SpMSpV in the paper, the more the larger the graph. Here it wins at every size: it
 #   looks at all edges in each of five levels, and is still done sooner than what compacts, gathers
 #   and joins.
@@ -137,7 +137,7 @@ programs = {
 }
 times = {name: [] for name in programs}
 for source in (0, *range(10)):
-    for name, program in programs.items():  # in turn, so that a busy machine is busy for all
+    for name, program in programs.items():  # alternately: a busy machine is busy for all
         start = time.perf_counter()
         program(jnp.int32(source)).block_until_ready()
         times[name].append(1e3 * (time.perf_counter() - start))

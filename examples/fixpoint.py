@@ -27,7 +27,7 @@ def pagerank(P, dangling, damping=0.85, tol=1e-6):
 
 
 def pagerank_loop(P, dangling, damping=0.85, tol=1e-6):
-    """What `fixpoint` is told for it."""
+    """What `fixpoint` is called with for it."""
     n = P.shape[0]
     return {
         "x0": jnp.full(n, 1 / n),

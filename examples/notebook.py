@@ -54,7 +54,7 @@ def executed(script):
     import nbformat
     from nbclient import NotebookClient
 
-    os.environ.pop("JAXSPV_DATA", None)  # the bundled graphs, which everybody has
+    os.environ.pop("JAXSPV_DATA", None)  # the bundled graphs, which are always there
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     book = nbformat.reads(json.dumps(notebook(script)), as_version=4)
     client = NotebookClient(book, timeout=300, kernel_name="python3", record_timing=False)

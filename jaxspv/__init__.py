@@ -105,6 +105,7 @@ from .interop.familiar import suggestion as _suggestion
 from .interop.labels import Labels as Labels
 from .interop.networkx import from_networkx as from_networkx
 from .interop.networkx import to_networkx as to_networkx
+from .interop.pickled import published as _published
 from .io import datasets as datasets
 from .io.files import bundled as bundled
 from .io.files import load_npz as load_npz
@@ -138,6 +139,7 @@ __version__ = "0.1.0"  # as in pyproject.toml; a test holds it
 
 install()  # operators and methods
 del install
+_published(_sys.modules[__name__])
 
 _INSIDE = set("algebra algorithms autodiff checking construct explaining exporting formats".split())
 _INSIDE |= set("cli graph interop native networkx_backend ops shapes verify".split())

@@ -45,13 +45,12 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
       not pallas/ell_rows: it reads rows that are padded, and A is a COO
       not pallas/sell_rows: it reads rows that are padded, and A is a COO
       not cpu/native: COO has no compressed axis with indices of 32 bits
-      not cpu/rows: COO does not list the entries of a row side by side
+      not cpu/segments: XLA's form of this name serves
       not xla/diagonals: `prepare(A, for_=...)` has not found the entries on few diagonals
       not xla/row_bins: the rows are not arranged in bins: `prepare(A, for_=...)`
       not xla/pieces: COO does not list the entries of a row side by side
       not xla/ell: it reads rows that are padded, and A is a COO
       not xla/sell: it reads rows that are padded, and A is a COO
-      note: `prepare(A, for_='mxv')` would arrange the rows in bins.
     """
     fn = _named(op) if isinstance(op, str) else op
     if not callable(fn):

@@ -26,5 +26,6 @@ The folders, from the bottom upwards:
     triangles   number of triangles
     betweenness dependencies of each vertex, one source in each CTA
 
-How many CTAs and how much shared memory a launch asks for: `simt/device.py`.
+How many CTAs and how much shared memory a launch asks for: `simt/device.py`. Constants that are
+measured for a GPU: `tuning.py`.
 """

@@ -7,20 +7,22 @@ than k; the edge that lowers it from k + 1 to k claims the head, which is peeled
 A counter that fell below k, because two edges decremented it together, is raised again. So in the
 end it holds the core number, and no flag says whether a vertex is peeled.
 
-A claimed vertex with a short row goes to a stack of the warp while that has capacity, so that a
-chain of vertices that are peeled one after the other costs no barriers. The others are listed in
-short pieces for the next round. Consecutive rounds of few pieces are done by one CTA.
+A claimed vertex with a short row goes to a stack of the warp while that has capacity, so that
+vertices that are peeled one after the other cost no barriers. The others are listed in short pieces
+for the next round. Consecutive rounds of few pieces are done by one CTA.
 
-Cost: two passes over all edges; for every level that has vertices, a pass over the n degrees and
-two grid barriers, and one more for each further round. An atomic for every edge between vertices
-that are not peeled.
+Cost: two passes over all edges, the first without a list where rows are short; for every level that
+has vertices, a pass over the n degrees and two grid barriers, and one more for each further round.
+An atomic for every edge between vertices that are not peeled.
 
-Measured (H200): rmat18 2.7 ms, cnr-2000 3.7 (176 rounds of all CTAs, 624 of one, 2.0 us each, 80
-levels), coAuthorsDBLP 1.4. Rows that are not cut into pieces 4.2, 6.4 and 1.6; self loops counted
-by warps with 32 rows each 1.4 ms more on cnr-2000.
+Floor (H200): grid1000 has 3.6M atomics, 0.04 ms, delaunay21 12.6M, 0.14. Measured: grid1000 0.204
+ms, moscow-roads 0.197, delaunay21 0.378, coAuthorsDBLP 1.12, rmat18 3.33, cnr-2000 3.25 (176 rounds
+of all CTAs, 624 of one, 2.0 us each, 80 levels). With stacks of 8 and of 32: grid1000 0.726, 0.212,
+moscow-roads 0.209, 0.197, delaunay21 0.524, 0.410, the others the same. Rows that are not cut into
+pieces: rmat18 4.2 for 2.7, cnr-2000 6.4 for 3.7.
 """
 
-import types
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,12 +31,25 @@ from .rows.worklist import MORE, Worklist, edges_of
 from .simt.device import resident_ctas
 from .simt.launch import launch
 
-STACK = 8  # capacity of the stack of a warp
+STACK = 128  # capacity of the stack of a warp
 SHORT = 16  # rows of at most so many edges go to the stack
 UNROLL = 2
 WORDS = 40  # the first control word of the worklist
 PIECE_WORDS = 4  # begin, end, the vertex; the last unused
 FAR = 2**31 - 1
+
+
+class State(NamedTuple):
+    """What the parts of a launch share.
+
+    n: vertices. work: the worklist. stack, above: in shared memory, the stacks of the warps and
+    FAR - the least degree above the level that this CTA saw.
+    """
+
+    n: int
+    work: Worklist
+    stack: Any
+    above: Any
 
 
 def cores(
@@ -53,15 +68,17 @@ def cores(
     n = indptr.shape[0] - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
-    c = types.SimpleNamespace(n=n, capacity=Worklist.capacity(n, indices.shape[0]))
+    capacity = Worklist.capacity(n, indices.shape[0])
 
     def kernel(k, m):
-        k.report(m.status, _body(k, c, m, m.control))
+        stack, above = k.shared(k.threads // 32 * STACK), k.shared(4)
+        work = Worklist(k, m.control, WORDS, m.pieces, capacity, PIECE_WORDS)
+        k.report(m.status, _body(k, State(n, work, stack, above), m, m.control))
 
     out = launch(
         kernel,
         {"indptr": indptr, "indices": indices},
-        {"degree": n, "pieces": 2 * PIECE_WORDS * c.capacity, "status": 1},
+        {"degree": n, "pieces": 2 * PIECE_WORDS * capacity, "status": 1},
         ctas=ctas or resident_ctas(),
         threads=threads,
         shared_words=threads // 32 * STACK + Worklist.shared_words(PIECE_WORDS) + 4,
@@ -71,14 +88,11 @@ def cores(
     return out["degree"], out["status"][0]
 
 
-def _body(k, c, m, control):
-    # shared: the stacks; FAR - the least degree above the level that this CTA saw
-    c.stack, c.above = k.shared(k.threads // 32 * STACK), k.shared(4)
-    c.work = Worklist(k, control, WORDS, m.pieces, c.capacity, PIECE_WORDS)
+def _body(k: Any, c: State, m: Any, control: Any):
     k.store(c.above, k.thread, 0, mask=k.thread < 4)
     _degrees(k, c, m)
     ok, count = k.grid_barrier(control, [(control, c.work.word(0))])
-    ok, turn, part = c.work.run(lambda *w: _loops(k, c, m, *w), ok, k.const(1), k.const(1), count)
+    ok, turn, part = c.work.run(lambda *w: _loops(k, m, *w), ok, k.const(1), k.const(1), count)
 
     def level_(ok, turn, part, level, left):
         c.work.clear(turn)
@@ -96,21 +110,29 @@ def _body(k, c, m, control):
     return k.while_(going, level_, *start)[0]
 
 
-def _degrees(k, c, m):
-    """Stores the degree of each vertex and lists all rows."""
+def _degrees(k: Any, c: State, m: Any):
+    """Stores the degree of each vertex, without the self loops of short rows; lists the others."""
 
     def rows(v):
         begin, end = k.row(m.indptr, v, v < c.n)
         k.store(m.degree, v, end - begin, mask=v < c.n)
-        c.work.put(0, 0, [(begin, end, v)])
+        k.sync_warp()
+        short = end - begin <= SHORT
+        _without_loops(k, m, v, begin, k.where(short, end - begin, 0))
+        c.work.put(0, 0, [(begin, k.where(short, begin, end), v)])
 
     k.spread_warps(c.n, rows)
 
 
-def _loops(k, c, m, pieces, put, part, alone):
-    """Subtracts self loops from the degrees."""
+def _loops(k: Any, m: Any, pieces, put, part, alone):
+    """Subtracts the self loops of long rows from the degrees."""
     del put, part, alone
     begin, size, v, *_ = pieces
+    _without_loops(k, m, v, begin, size)
+
+
+def _without_loops(k, m, v, begin, size):
+    """Subtracts the self loops of some edges of each lane's v from its degree."""
 
     def edges(places, owners, valid):
         heads = k.loads(m.indices, places, valid, cache="nc")
@@ -120,7 +142,7 @@ def _loops(k, c, m, pieces, put, part, alone):
     edges_of(k, (begin, size), edges, unroll=UNROLL)
 
 
-def _list(k, c, m, control, turn, part, level):
+def _list(k: Any, c: State, m: Any, control, turn, part, level):
     """Lists the vertices whose degree is `level`. Control word MORE of the turn becomes FAR - the
     least degree above it, 0 if there is none."""
 
@@ -143,7 +165,7 @@ def _list(k, c, m, control, turn, part, level):
     k.if_(k.thread == 0, report)
 
 
-def _peel(k, c, m, level, pieces, put, part, alone):
+def _peel(k: Any, c: State, m: Any, level, pieces, put, part, alone):
     """Peels the listed vertices: decrements the degrees of their neighbours."""
     del part
     mine = k.warp * STACK
@@ -184,16 +206,18 @@ def _peel(k, c, m, level, pieces, put, part, alone):
         put(rows)
         return top
 
-    def rows(begin, size):
-        return edges_of(k, (begin, size), edges, 0, unroll=UNROLL)
+    def rows(begin, size, top):
+        return edges_of(k, (begin, size), edges, top, unroll=UNROLL)
 
-    (top,) = rows(*pieces[:2])
+    begin, size, *_ = pieces
+    (top,) = rows(begin, size, 0)
 
     def again(top):
         k.sync_warp()
-        valid = k.lane < top
-        begin, end = k.row(m.indptr, k.load(c.stack, mine + k.lane, mask=valid), valid)
+        below = k.maximum(top - 32, 0)
+        valid = below + k.lane < top
+        begin, end = k.row(m.indptr, k.load(c.stack, mine + below + k.lane, mask=valid), valid)
         k.sync_warp()
-        return rows(begin, end - begin)
+        return rows(begin, end - begin, below)
 
     k.while_(lambda top: top > 0, again, top)

@@ -20,7 +20,7 @@ between generations; 13 million edges. Rows not cut 4.5; four strides in flight 
 of one CTA 1.6; an order that does not look at edges 3% more. SciPy 18 to 28.
 """
 
-import types
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,14 @@ STATE = 4  # the last one is unused
 PIECE_WORDS = 4  # begin, end, the row of 2 n; the last unused
 
 
+class State(NamedTuple):
+    """What the parts of a launch share: vertices, the worklist, where the in-edges begin."""
+
+    n: int
+    work: Worklist
+    split: Any
+
+
 def strong(
     indptr: jax.Array,
     indices: jax.Array,
@@ -60,10 +68,12 @@ def strong(
     n = indptr.shape[0] // 2 - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
-    c = types.SimpleNamespace(n=n, capacity=Worklist.capacity(2 * n, indices.shape[0]))
+    capacity = Worklist.capacity(2 * n, indices.shape[0])
 
     def kernel(k, m):
-        k.report(m.status, _body(k, c, m, m.control))
+        work = Worklist(k, m.control, WORDS, m.pieces, capacity, PIECE_WORDS)
+        split = k.load(m.indptr, n + 1, cache="nc")
+        k.report(m.status, _body(k, State(n, work, split), m, m.control))
 
     out = launch(
         kernel,
@@ -73,7 +83,7 @@ def strong(
             "least": n + 1,  # the least vertex of each component, by its name
             "state": STATE * n,
             "marks": 2 * n,  # the round (`part`) in which a row was listed
-            "pieces": 2 * PIECE_WORDS * c.capacity,
+            "pieces": 2 * PIECE_WORDS * capacity,
             "status": 1,
         },
         ctas=ctas or resident_ctas(),
@@ -85,9 +95,7 @@ def strong(
     return out["labels"], out["status"][0]
 
 
-def _body(k, c, m, control):
-    c.work = Worklist(k, control, WORDS, m.pieces, c.capacity, PIECE_WORDS)
-    c.split = k.load(m.indptr, c.n + 1, cache="nc")  # where the in-edges begin
+def _body(k: Any, c: State, m: Any, control: Any):
     _plant(k, c, m)
     ok, count = k.grid_barrier(control, [(control, c.work.word(0))])
 
@@ -111,7 +119,7 @@ def _body(k, c, m, control):
     return ok
 
 
-def _plant(k, c, m):
+def _plant(k: Any, c: State, m: Any):
     """Puts all vertices into one class and lists both rows of the pivot."""
     n = c.n
     pivot = k.load(m.pivot, 0, cache="nc")
@@ -133,12 +141,12 @@ def _plant(k, c, m):
     k.if_((k.cta == 0) & (k.warp == 0), first)
 
 
-def _row(k, c, m, r, mask):
+def _row(k: Any, c: State, m: Any, r, mask):
     """(begin, end) of row r of 2 n; both 0 where masked."""
     return k.row(m.indptr, k.where(r >= c.n, r + 1, r), mask)
 
 
-def _push(k, c, m, pieces, put, part, alone):
+def _push(k: Any, c: State, m: Any, pieces, put, part, alone):
     """Listed vertices push their ranks along their edges; heads whose rank falls are listed."""
     n = c.n
     begin, size, r, *_ = pieces
@@ -193,7 +201,7 @@ def _push(k, c, m, pieces, put, part, alone):
     edges_of(k, (begin, size), edges, unroll=UNROLL)
 
 
-def _name(k, c, m, control, turn, part):
+def _name(k: Any, c: State, m: Any, control, turn, part):
     """Names the component of vertices whose two ranks are equal by that vertex, n for the pivot;
     the others start the next generation, in new classes. Control word MORE of the turn becomes 1 if
     there are such.

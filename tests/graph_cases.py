@@ -7,6 +7,10 @@ import scipy.sparse as sp
 from graph_files import data_folder
 
 import jaxspv as jsp
+from jaxspv.native import bind
+
+# Without the C++ kernels most algorithms have no form of backend "cpu".
+BACKENDS = ("xla",) if bind.refused() else ("cpu", "xla")
 
 
 def random_matrix(n, entries, seed, *, symmetric=False, loops=True):

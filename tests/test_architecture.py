@@ -233,6 +233,46 @@ def test_the_top_level_is_what_is_typed_in_the_first_hour():
     assert 80 < len(top) <= 112, f"{len(top)} names"
 
 
+MOST_PARAMETERS = 8
+WIDE = {  # public calls alone, whose options are keywords: why
+    "shape of GraphBLAS: mask, accum, out, replace": {
+        *("jaxspv.apply", "jaxspv.ewise_union", "jaxspv.mxm", "jaxspv.mxv", "jaxspv.vxm")
+    },
+    "one keyword for each choice that a user has": {
+        *("jaxspv.bfs", "jaxspv.sssp", "jaxspv.fixpoint", "jaxspv.from_edges", "jaxspv.plot.draw"),
+        *("jaxspv.generators.rmat", "jaxspv.learning.attention", "jaxspv.read_edgelist"),
+        *(f"jaxspv.sharding.shard_{what}" for what in ("edges", "file", "rmat")),
+    },
+}
+
+
+def wide_functions(path):
+    """Names of functions with more parameters than `MOST_PARAMETERS`, without self."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            a = node.args
+            names = [
+                p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if p
+            ]
+            if len([name for name in names if name not in ("self", "cls")]) > MOST_PARAMETERS:
+                yield f"{dotted(path)}.{node.name}"
+
+
+def test_only_listed_public_functions_have_many_parameters():
+    """What else needs more takes one object of options."""
+    listed = {name: _public(name) for names in WIDE.values() for name in names}
+    places = {f"{f.__module__}.{f.__name__}" for f in map(inspect.unwrap, listed.values())}
+    found = {n for p in PACKAGES if "jaxspv" in p.parts for n in wide_functions(p)}
+    assert found == places, (found - places, places - found)
+
+
+def _public(name):
+    value = jaxspv
+    for part in name.split(".")[1:]:
+        value = getattr(value, part)
+    return value
+
+
 CONCRETE = {"COO", "CSR", "CSC", "Tiled", "BitTiled"}
 CONCRETE |= {"SparseVector", "TiledVector", "BitVector"}
 MOST_ASKED = 8  # what is left; a fast path is a registration (`formats.base.serves`)

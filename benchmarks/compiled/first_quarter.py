@@ -1,9 +1,10 @@
 """A user's first quarter of an hour: sixteen calls in a fresh process, the seconds of each.
 
-    python -m benchmarks.compiled.first_quarter [--lower cuda]
+    python -m benchmarks.compiled.first_quarter [--lower cuda] [--programs]
 
 The bundled road network of Minnesota, the default device, nothing cached. Wall and processor time
 to the end of each call, and how many programs XLA compiled for it; the import stands before them.
+`--programs`: below each call the programs, and what compiling each took.
 `--lower`: nothing runs; each call is jitted, traced and lowered for a platform, which needs no
 device of it.
 """
@@ -30,13 +31,15 @@ def main() -> None:
     """Prints a row for each call, and the sum."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lower", help="trace and lower for this platform instead, as cuda")
+    parser.add_argument("--programs", action="store_true", help="name the programs of each call")
     options = parser.parse_args()
     rows = [("import", time.perf_counter() - CLOCK[0], time.process_time() - CLOCK[1], 0)]
+    names = {}
     compiled = []
 
-    def listen(event, *_, **__):
+    def listen(event, seconds, **more):
         if event == "/jax/core/compile/backend_compile_duration":
-            compiled.append(event)
+            compiled.append(f"{more.get('fun_name')} {seconds:.2f}")
 
     jax.monitoring.register_event_duration_secs_listener(listen)
 
@@ -50,6 +53,7 @@ def main() -> None:
             out = jax.block_until_ready(fn(*args))
         after = time.perf_counter(), time.process_time()
         rows.append((name, after[0] - before[0], after[1] - before[1], len(compiled)))
+        names[name] = ", ".join(compiled)
         return out
 
     A = call("read", lambda: jsp.read_mtx(jsp.bundled("minnesota")))
@@ -76,6 +80,8 @@ def main() -> None:
     print(f"{'call':18} {'wall':>8} {'processor':>10} {'programs':>9}  {where}")
     for name, wall, processor, programs in rows:
         print(f"{name:18} {wall:8.2f} {processor:10.2f} {programs:9}")
+        if options.programs and names.get(name):
+            print(f"    {names[name]}")
 
 
 if __name__ == "__main__":

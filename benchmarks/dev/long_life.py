@@ -1,5 +1,9 @@
 """A process that calls for long: python -m benchmarks.dev.long_life [--calls 10000] [--shapes 300]
 
+or, where every call meets a new shape: python -m benchmarks.dev.long_life --new mxv --calls 3000
+(`jax`: a plain `jax.jit` of a product, to compare with). JAX keeps 1.5 MB a program on a CPU until
+its cache drops it; jaxspv keeps the last 512 programs; the last row is after `jax.clear_caches()`.
+
 Eager calls over many shapes, the same ones again and again in random order: one line for every
 tenth of them, with the time of a call that meets a known shape, the memory and the memory maps of
 the process. What grows without end, or slows down, shows. `--output FILE` writes it as JSON.
@@ -8,6 +12,7 @@ the process. What grows without end, or slows down, shows. `--output FILE` write
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import pathlib
 import statistics
@@ -67,15 +72,49 @@ def lived(calls: int, shapes: int, seed: int = 0) -> list[dict[str, float]]:
     return rows
 
 
+@jax.jit
+def plain(x: jax.Array, row: jax.Array, col: jax.Array) -> jax.Array:
+    """The product of a matrix of ones, without jaxspv."""
+    return jax.numpy.zeros_like(x).at[row].add(x[col])
+
+
+def met(kind: str, n: int) -> None:
+    """One call on a graph of n vertices with three edges each."""
+    row = np.repeat(np.arange(n, dtype=np.int32), 3)
+    col = (row + np.tile(np.arange(1, 4, dtype=np.int32), n)) % n
+    if kind == "jax":
+        jax.block_until_ready(plain(np.ones(n, np.float32), row, col))
+        return
+    S = scipy.sparse.csr_array((np.ones(3 * n, np.float32), (row, col)), shape=(n, n))
+    A = jsp.from_scipy(S)
+    result = jsp.bfs(A, 0).levels if kind == "bfs" else jsp.mxv(A, np.ones(n, np.float32))
+    jax.block_until_ready(result)
+
+
+def new_shapes(kind: str, calls: int) -> list[dict[str, float]]:
+    """One row for every tenth of the calls, each on a shape of its own, and a last one."""
+    rows, start = [], time.perf_counter()
+    for number in range(1, calls + 1):
+        met(kind, 100 + number)
+        if number % max(calls // TENTHS, 1) == 0:
+            rows.append({"calls": number, "total_s": time.perf_counter() - start, **status()})
+            print(json.dumps(rows[-1]), flush=True)
+    jax.clear_caches()
+    gc.collect()
+    return [*rows, {"calls": calls, "cleared": True, **status()}]
+
+
 def main() -> None:
     """Prints the rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--shapes", type=int, default=300)
+    parser.add_argument("--new", choices=("mxv", "bfs", "jax"), help="new shapes, of this call")
     parser.add_argument("--output", type=pathlib.Path)
     args = parser.parse_args()
-    rows = lived(args.calls, args.shapes)
-    report = {"calls": args.calls, "shapes": args.shapes, "jax": jax.__version__, "rows": rows}
+    rows = new_shapes(args.new, args.calls) if args.new else lived(args.calls, args.shapes)
+    report = {"new": args.new} if args.new else {}
+    report |= {"calls": args.calls, "shapes": args.shapes, "jax": jax.__version__, "rows": rows}
     print(json.dumps(report, indent=1))
     if args.output:
         args.output.write_text(json.dumps(report, indent=1) + "\n")

@@ -27,7 +27,8 @@ from pallas_kernels.fixpoint.pull import fixpoint_dense
 from pallas_kernels.layouts.adjacency import Adjacency, is_low_degree, prepare_bfs
 from pallas_kernels.layouts.lengths import prepare_sssp
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
-from pallas_kernels.pagerank.one_gpu import pagerank
+from pallas_kernels.pagerank.one_gpu import Limits, pagerank
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.launch import launch
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.sssp.api import default_config, sssp
@@ -84,7 +85,9 @@ def kernels(name, form):
     strength, p = jnp.asarray(degree, jnp.float32), jnp.full(n, 1 / n, jnp.float32)
     yield (
         "pagerank",
-        lambda: pagerank(strength, p, 0.85, 1e-6, 100, 0, prepared=arrays, **form),
+        lambda: pagerank(
+            strength, p, Limits(0.85, 1e-6, 100, 0), prepared=arrays, grid=Grid(**form)
+        ),
         lambda out: _same(round(float(out[0].sum()), 3), 1),
     )
     valued = prepare_pagerank(A.indptr, A.indices, A.data, order=order)

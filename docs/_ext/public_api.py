@@ -139,7 +139,7 @@ def directive(package: Any, name: str) -> Iterator[str]:
     kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
     options = [":members:"] if kind == "class" else []
     fields = {*getattr(value, "_fields", ()), *getattr(value, "__dataclass_fields__", ())}
-    if fields and options:  # the docstring tells of them
+    if fields and options:  # the docstring describes them
         options += [f":exclude-members: {', '.join(sorted(fields))}"]
     yield "\n".join(["```{eval-rst}", f".. auto{kind}:: {path}", *(f"   {o}" for o in options)])
     yield "```\n"

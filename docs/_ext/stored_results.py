@@ -9,6 +9,7 @@ import re
 import shutil
 
 LINK = re.compile(r"\[([^\]\n]*)\]\((?!http)([\w./-]+\.(?:md|json|png|py))\)")
+MACHINES = {"cpu": "a CPU", "nvidia-h200": "an NVIDIA H200"}
 TOC = "\n```{toctree}\n:hidden:\n\nprotocol\ntables\n```\n"
 BASELINES = (  # row of the short table: question, file, heading of ours, heading of theirs
     ("SpMV, 21 graphs, CPU: BCOO over jaxspv", "cpu/spmv.md", "jaxspv", "BCOO"),
@@ -92,7 +93,7 @@ def peers(page: str, title: str) -> tuple[list[float], set[str]]:
 
 
 def headline(page: str, graph: str = "rmat21") -> str:
-    """One number for the first page: a search of one graph beside the fastest peer."""
+    """One number for the first page: a search of one graph, and the fastest peer's."""
     section = page.partition("### BFS: one launch")[2].partition("\n### ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     heads = [cell.strip() for cell in rows[0]]
@@ -150,7 +151,9 @@ def _mended(source: pathlib.Path, target: pathlib.Path, sources: dict) -> str:
 
     text = LINK.sub(link, source.read_text())
     if not text.startswith("# "):
-        text = f"# {source.stem} on {source.parent.name}\n\n{text}"
+        heading, rest = f"## {source.stem}\n", text.partition("\n")[2]
+        where = MACHINES.get(source.parent.name, source.parent.name)
+        text = f"# {source.stem} on {where}\n\n" + (rest if text.startswith(heading) else text)
     return text + (TOC if target.stem == "index" else "")
 
 

@@ -10,20 +10,20 @@ from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
 
-@custom_vmap
-def batch_any(flag: Array) -> Array:
-    """`flag`; under vmap the OR over the batch, unbatched.
-
-    A `while_loop` on it runs until every lane is done, without a select of its whole state: the
-    body must leave a finished lane as it is.
-    """
-    return flag
+def _joined(join: Callable[..., Array]) -> Callable[[Array], Array]:
+    """The identity; under vmap its result is `join` of all lanes, unbatched."""
+    identity = custom_vmap(lambda value: value)
+    identity.def_vmap(lambda size, in_batched, value: (identity(join(value, axis=0)), False))
+    return identity
 
 
-@batch_any.def_vmap
-def _any_rule(axis_size, in_batched, flag):
-    del axis_size, in_batched
-    return batch_any(jnp.any(flag, axis=0)), False
+# A `while_loop` on `batch_any` of a flag runs until every lane is done, without a select of its
+# whole state: the body must leave a finished lane as it is.
+batch_any = _joined(jnp.any)
+
+# A `switch` on `batch_max` of an index picks one capacity that serves every lane, where a batched
+# index would turn into running all of its branches.
+batch_max = _joined(jnp.max)
 
 
 def while_going(
@@ -49,22 +49,6 @@ def while_going(
 
     end = lax.while_loop(going, lambda c: counted(body((*c[:-1], c[-1] > 0))), counted(state))
     return (*end[:-1], end[-1] > 0)
-
-
-@custom_vmap
-def batch_max(value: Array) -> Array:
-    """`value`; under vmap the largest of the batch, unbatched.
-
-    A `switch` on it picks one capacity that serves every lane, where a batched index would turn
-    into running all of its branches.
-    """
-    return value
-
-
-@batch_max.def_vmap
-def _max_rule(axis_size, in_batched, value):
-    del axis_size, in_batched
-    return batch_max(jnp.max(value, axis=0)), False
 
 
 def one_by_one(fn: Callable[..., Any], axis_size: int, in_batched: Any, *operands: Any) -> Any:

@@ -7,17 +7,16 @@ import contextlib
 import functools
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.core import Tracer
 from jax.extend.backend import backends
 from jax.extend.core import Primitive
 
-from .platforms import Situation, inside, situation
+from .platforms import inside, situation
 from .pytree import is_concrete
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
@@ -75,27 +74,6 @@ def outside_of_traces() -> bool:
 def is_eager(*operands: Any) -> bool:
     """True outside of every trace: operands are concrete, and no jit, scan or loop is traced."""
     return is_concrete(operands) and outside_of_traces()
-
-
-class Eager(NamedTuple):
-    """The operands of an eager call: arrays, their pytree structure, and their platform.
-
-    Attributes:
-        leaves, tree: of the pytree of operands.
-        platform: as `platform_of` gives it.
-    """
-
-    leaves: list[Any]
-    tree: Any
-    platform: str
-
-
-def eager_operands(operands: Any) -> Eager | None:
-    """The flattened operands of an eager call and their platform; None inside of a trace."""
-    leaves, tree = jax.tree.flatten(operands)
-    if any(isinstance(leaf, Tracer) for leaf in leaves) or not outside_of_traces():
-        return None
-    return Eager(leaves, tree, _platform_of_leaves(leaves)) if is_concrete(leaves) else None
 
 
 def known_while_tracing() -> AbstractContextManager[Any]:
@@ -181,17 +159,13 @@ def on_accelerator(*arrays: Any) -> bool:
     )
 
 
-def platform_of(operands: Any) -> str:
-    """ "cpu", "cuda" or "other": where an eager call on these runs."""
-    return _platform_of_leaves(jax.tree.leaves(operands))
-
-
 @functools.cache
 def _only_cpus() -> bool:
     return set(backends()) == {"cpu"}
 
 
 def _platform_of_leaves(leaves: Any) -> str:
+    """ "cpu", "cuda" or "other": where an eager call on these runs."""
     if _only_cpus():
         return "cpu"
     # JAX runs where committed arrays are, and refuses those of two platforms; without any on its
@@ -202,12 +176,6 @@ def _platform_of_leaves(leaves: Any) -> str:
     usual: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     usual = jax.default_backend() if usual is None else getattr(usual, "platform", usual)
     return WORD_OF.get(usual, "other")
-
-
-@functools.lru_cache(maxsize=64)
-def on_platform(where: Situation, platform: str) -> Situation:
-    """The situation `where`, restricted to one platform."""
-    return where._replace(platforms=frozenset({platform}))
 
 
 def options_for(platform: str) -> dict[str, Any] | None:
@@ -230,15 +198,15 @@ class _Programs:
             collections.OrderedDict()
         )
 
-    def run(self, key: Hashable, make: Callable[[], Callable[..., Any]], leaves: Any) -> Any:
-        """`make()(*leaves)` by the program for arrays of these types; `key` names the static side
-        of the call."""
+    def run(self, key: Hashable, make: Callable[[str], Callable[..., Any]], leaves: Any) -> Any:
+        """`make(platform)(*leaves)` by the program for arrays of these types; `key` names the
+        static side of the call."""
         platform = _platform_of_leaves(leaves)
         leaves = [_on_device(leaf) for leaf in leaves]
         key = (key, platform, *map(_type_of, leaves))
         program = self.programs.get(key)
         if program is None:
-            program = jax.jit(make(), compiler_options=options_for(platform))
+            program = jax.jit(make(platform), compiler_options=options_for(platform))
             self.programs[key] = program
             while len(self.programs) > self.most:
                 self.programs.popitem(last=False)
@@ -262,17 +230,17 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
 
     `fn` is a function of a module, so that equal calls share a program; `static` is hashable.
     """
-    eager = eager_operands(operands)
-    if eager is None:
+    if not is_eager(operands):
         return fn(*operands, **static)
-    where, named = situation(), tuple(sorted(static.items()))
+    leaves, tree = jax.tree.flatten(operands)
+    where = situation()
 
-    def make():
+    def make(platform):
         def run(*leaves):
-            with inside(on_platform(where, eager.platform)):
-                return fn(*jax.tree.unflatten(eager.tree, leaves), **static)
+            with inside(where.on(platform)):
+                return fn(*jax.tree.unflatten(tree, leaves), **static)
 
         run.__name__ = static.get("rule", fn).__name__.strip("_")  # in profiles
         return run
 
-    return PROGRAMS.run((fn, eager.tree, named, where), make, eager.leaves)
+    return PROGRAMS.run((fn, tree, tuple(sorted(static.items())), where), make, leaves)

@@ -24,7 +24,7 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
 from .compilation import PROGRAMS, as_array, is_eager
-from .derivatives.tangents import instantiate, is_inexact
+from .derivatives.tangents import instantiate, is_inexact, jvp_of_perturbed
 from .operations.call import (
     Call,
     Form,
@@ -95,12 +95,22 @@ class Operation:
         for platform in ("cpu", "cuda", None):
             rule = functools.partial(self._lower, platform or "other")
             mlir.register_lowering(primitive, rule, platform=platform, inline=False)
-        self._push = jax.jit(self._tangents, static_argnames=("call", "zero"), inline=True)
-        self._pull = jax.jit(
-            self._cotangents, static_argnames=("call", "linear", "types"), inline=True
-        )
-        self._traced = jax.jit(self._run, static_argnames=("platform", "call"), inline=True)
         OPERATIONS[primitive] = self
+
+    # Made when they are first used: three for each operation would take a tenth of the import.
+
+    @functools.cached_property
+    def _push(self) -> Callable[..., Any]:
+        return jax.jit(self._tangents, static_argnames=("call", "zero"), inline=True)
+
+    @functools.cached_property
+    def _pull(self) -> Callable[..., Any]:
+        names = ("call", "linear", "types")
+        return jax.jit(self._cotangents, static_argnames=names, inline=True)
+
+    @functools.cached_property
+    def _traced(self) -> Callable[..., Any]:
+        return jax.jit(self._run, static_argnames=("platform", "call"), inline=True)
 
     def __repr__(self) -> str:
         return f"Operation({self.name!r})"
@@ -147,18 +157,17 @@ class Operation:
         eager = is_eager(*leaves)
         leaves = [as_array(leaf) for leaf in leaves]
         if eager:
-            whole = functools.partial(self._named, lambda *leaves: self._bound(leaves, call))
-            return PROGRAMS.run((self, call), whole, leaves)
+            return PROGRAMS.run((self, call), self._named(lambda *x: self._bound(x, call)), leaves)
         return self._bound(leaves, call)
 
     def _bound(self, leaves: Sequence[Any], call: Call) -> Any:
-        structure, _ = results_of(self, call, types_of(leaves), x64())
+        structure, _ = self._results(call, types_of(leaves))
         return jax.tree.unflatten(structure, self.primitive.bind(*alike(leaves), call=call))
 
-    def _named(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """`run` under the name of the primitive, which profiles show."""
+    def _named(self, run: Callable[..., Any]) -> Callable[[str], Callable[..., Any]]:
+        """Gives `run` under the name of the primitive, which profiles show."""
         run.__name__ = self.primitive.name
-        return run
+        return lambda platform: run
 
     # ---- The choice ----
 
@@ -199,6 +208,10 @@ class Operation:
             raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
         return Plan(self.name, tuple(chosen), tuple(refused), internal=self.internal)
 
+    def _results(self, call: Call, types: Types) -> tuple[Any, Types]:
+        """The structure and the types of the results, without the axes of vmap."""
+        return results_of(self, call.without_lanes(), call.single(types), x64())
+
     def planned(self, call: Call, types: Types) -> Plan:
         """The plan of a call with operands of these types, without the axes of vmap."""
         plan = functools.partial(self.plan, backend=call.backend, method=call.method)
@@ -230,7 +243,7 @@ class Operation:
 
     def _abstract(self, *avals: Any, call: Call) -> list[ShapedArray]:
         types = tuple((aval.shape, aval.dtype) for aval in avals)
-        _, results = results_of(self, call.without_lanes(), call.single(types), x64())
+        _, results = self._results(call, types)
         axes = call.sizes(types)
         found = [ShapedArray((*axes, *shape), dtype) for shape, dtype in results]
         if not any(aval.manual_axis_type.varying for aval in avals):
@@ -246,10 +259,7 @@ class Operation:
 
     def _eager(self, *leaves: Any, call: Call) -> list[Array]:
         """Runs an equation that a transformation (vmap, grad) has bound outside of traces."""
-
-        bind = functools.partial(
-            self._named, lambda *leaves: self.primitive.bind(*leaves, call=call)
-        )
+        bind = self._named(lambda *leaves: self.primitive.bind(*leaves, call=call))
         return PROGRAMS.run((self, call, None), bind, leaves)
 
     def _batch(self, leaves, dims, *, call: Call):
@@ -278,8 +288,7 @@ class Operation:
 
     def _tangents(self, primals, live, results, *, call: Call, zero: tuple[bool, ...]):
         """Tangents of the floating-point leaves of the results."""
-        types = types_of(primals)
-        structure, _ = results_of(self, call.without_lanes(), call.single(types), x64())
+        structure, _ = self._results(call, types_of(primals))
         tangent = self.tangent
         assert tangent is not None
 
@@ -310,13 +319,14 @@ class Operation:
             return [ad.Zero(v) if u else None for v, u in zip(avals, linear, strict=True)]
         given = [ad.instantiate_zeros(c) for c in cotangents]
         known = [x for x, u in zip(leaves, linear, strict=True) if not u]
-        types = call.single(types_of(avals))
+        types = types_of(avals)
         found = iter(self._pull(given, known, call=call, linear=linear, types=types))
         return [next(found) if u else None for u in linear]
 
     def _cotangents(self, cotangents, known, *, call: Call, linear: tuple[bool, ...], types: Types):
         """Cotangents of the leaves in which the operation is linear."""
-        structure, _ = results_of(self, call.without_lanes(), types, x64())
+        structure, _ = self._results(call, types)
+        types = call.single(types)
         transpose = self.transpose
         assert transpose is not None
 
@@ -345,8 +355,6 @@ class Operation:
 
     def _tangent_of_definition(self, primals, tangents, result, **static):
         """The tangent by JAX's differentiation of the form in XLA."""
-        from .derivatives.tangents import jvp_of_perturbed
-
         del result
         impl = self.plan(*primals, backend="xla", **static).chosen[0]
         return jvp_of_perturbed(functools.partial(impl.run, **static), primals, tangents)[1]
@@ -366,10 +374,7 @@ class Operation:
         plan, impl = self._form(platform, call, types)
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
         named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
-        with (
-            inside(call.situation(frozenset({platform}))),
-            named,
-        ):  # kernels have names of their own
+        with inside(call.derived().on(platform)), named:  # kernels have names of their own
             if call.lanes:
                 found = over_lanes(plan, impl, call, leaves)
             else:

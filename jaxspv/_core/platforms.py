@@ -7,10 +7,13 @@ for every platform ("xla").
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import jax
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 Backend = Literal["pallas", "cpu", "xla"]
 BACKENDS: tuple[Backend, ...] = ("pallas", "cpu", "xla")  # fastest first
@@ -32,6 +35,10 @@ class Situation(NamedTuple):
     allowed: tuple[Backend, ...] = BACKENDS
     platforms: frozenset[str] = EVERYWHERE
     portable: bool = False
+
+    def on(self, platform: str) -> Situation:
+        """The same, for a program of one platform."""
+        return self._replace(platforms=frozenset({platform}))
 
 
 # A user context of JAX: part of the key of every trace cache, also of a nested `jax.jit`.
@@ -56,19 +63,20 @@ def using(backend: Backend | None) -> contextlib.AbstractContextManager[None]:
     return inside(situation()._replace(allowed=allowed))
 
 
+def reaching(fn: _F) -> _F:
+    """Decorator of a public function of several operations: its `backend=` is for all of them."""
+
+    @functools.wraps(fn)
+    def call(*args, backend=None, **kwargs):
+        with using(backend):
+            return fn(*args, backend=backend, **kwargs)
+
+    return cast(_F, call)
+
+
 def without_kernels() -> contextlib.AbstractContextManager[None]:
     """A context without kernels: only what XLA compiles itself, native CPU loops included."""
     return inside(situation()._replace(allowed=("cpu", "xla"), portable=True))
-
-
-def needed(forms: Mapping[Backend, Any], platforms: frozenset[str]) -> dict[str, Backend]:
-    """Platform -> backend of the form that runs there, for each of `platforms` that has one."""
-    found = {}
-    for platform in sorted(platforms):
-        usable = [b for b in BACKENDS if b in forms and PLATFORM_OF.get(b, platform) == platform]
-        if usable:
-            found[platform] = usable[0]
-    return found
 
 
 def for_cuda() -> bool:

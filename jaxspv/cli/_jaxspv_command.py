@@ -9,7 +9,7 @@ import sys
 
 COMMANDS = (
     *("info", "convert", "bfs", "sssp", "pagerank"),
-    *("components", "triangles", "core", "louvain", "betweenness", "path", "bench"),
+    *("components", "triangles", "core", "louvain", "betweenness", "path", "bench", "tune"),
 )
 
 

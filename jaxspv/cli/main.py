@@ -22,7 +22,7 @@ from ..io import files
 from ..io.tables.text import write_edgelist
 from ..native import bind
 from ..ops.products.mxv.api import mxv
-from . import structure
+from . import structure, tune
 from .opening import add_opening, open_graph
 from .output import check_reader, save_table, show
 from .running import METHOD_HELP, add_running, failure_of, prepared, report_of, shown, source_of
@@ -132,6 +132,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output", metavar="OUT", help="write the scores: .npz, .csv, .tsv, .parquet"
     )
     structure.add_to(add)
+    tune.add_to(commands)
     bench = add("bench", _bench, "Verified times of SpMV, BFS, SSSP and PageRank.")
     add_running(bench)
     bench.add_argument("--source", help="vertex; that of largest out-degree by default")

@@ -16,7 +16,6 @@ import jax
 import numpy as np
 import scipy  # its modules are imported when they are first used
 
-from .._core.compilation import on_platform
 from .._core.eager.compilation_cache import enable_compilation_cache
 from .._core.operations.plan import Plan
 from .._core.platforms import inside, situation
@@ -123,7 +122,7 @@ def platform() -> str:
 
 def plan_of(name: str, *operands: Any, **choice: Any) -> Plan:
     """The plan of a call on the default device; forms for other platforms are not traced."""
-    with inside(on_platform(situation(), platform())):
+    with inside(situation().on(platform())):
         return explain(name, *operands, **choice)
 
 

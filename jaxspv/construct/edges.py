@@ -22,6 +22,7 @@ from ..formats import COO, SparseMatrix
 from ..formats.stored import Edges
 
 ON_CPU = 1  # DLPack's kDLCPU
+SMALL = 1 << 16  # keys that NumPy sorts in less time than importing scipy.sparse takes
 SUMMED = ("float32", "float64", "int32", "int64")  # by NumPy as elsewhere
 
 
@@ -77,6 +78,8 @@ def counting_argsort(keys: np.ndarray, extent: int) -> np.ndarray:
 
     The transposition of the matrix with entry (e, keys[e]) for every e is a counting sort.
     """
+    if keys.size < SMALL:
+        return np.argsort(keys, kind="stable").astype(np.int32)
     edges = np.arange(keys.size + 1, dtype=np.int32)
     one_a_row = scipy.sparse.csr_array(
         (np.ones(keys.size, np.int8), keys.astype(np.int32, copy=False), edges),

@@ -177,12 +177,13 @@ def vector_from_dense(
     """
     if nse is None and not is_concrete(x):
         raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
-    if is_eager(x := jnp.asarray(x)) and x.ndim == 1 and not on_accelerator(x):
-        return _from_host(x, nse, fill, index_dtype)
+    array = jnp.asarray(x)  # inside a trace a tracer, of a NumPy array too
+    if is_eager(array) and array.ndim == 1 and not on_accelerator(array):
+        return _from_host(array, nse, fill, index_dtype)
     if nse is None:
         with known_while_tracing():
             nse = int(jnp.sum(_differs(jnp.asarray(x), fill)))
-    x = jnp.asarray(x)
+    x = array
     if x.ndim != 1:
         raise ValueError(f"`x` must be one-dimensional; got shape {x.shape}.")
     differs = _differs(x, fill)

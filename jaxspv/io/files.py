@@ -22,7 +22,7 @@ from ..formats import FORMATS, SparseMatrix
 from ..formats.stored import Stored
 from ..formats.vector import SparseVector
 from .mtx_header import Header, read_header
-from .opening import existing, opened, parsed, refusing
+from .opening import SMALL, Entries, existing, opened, parsed, refusing, small
 
 _SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 _HEADER = "jaxspv"  # the archive's member that holds everything but arrays
@@ -69,19 +69,13 @@ def read_mtx(
             header, start = read_header(file), file.tell()
         header.check(path, compressed=format != "coo")
         field, symmetry = header.field, header.symmetry
-        with opened(path, progress) as file:
-            if header.entries or header.layout != "array":
-                matrix = parsed(file, header, start)
-            else:  # SciPy divides by the number of rows
-                matrix = _nothing(header, file)
-        coo: Any = scipy.sparse.coo_array(matrix)
-        if symmetry != "general" and coo.shape[0] != coo.shape[1]:
-            raise ValueError(f"it is {symmetry} but of shape {coo.shape}")
-        dtype = mtx_dtype(coo.data, field) if dtype is None else dtype
-        values = narrow(in_dtype("it holds", coo.data, dtype))
-    kept: dict[str, Any] = {"shape": coo.shape, "nse": nse, "dup": dup, "format": format}
+        data, (row, col), shape = _entries(path, header, start, progress)
+        if symmetry != "general" and shape[0] != shape[1]:
+            raise ValueError(f"it is {symmetry} but of shape {shape}")
+        dtype = mtx_dtype(data, field) if dtype is None else dtype
+        values = narrow(in_dtype("it holds", data, dtype))
+    kept: dict[str, Any] = {"shape": shape, "nse": nse, "dup": dup, "format": format}
     # `return_slots` adds no spare slot, which only guards values in the order of the edges.
-    row, col = coo.coords
     return from_edges(row, col, values, **kept, return_slots=True)[0]
 
 
@@ -247,6 +241,21 @@ def bundled(name: str) -> pathlib.Path:
 
 def _data_folder() -> pathlib.Path:
     return pathlib.Path(str(importlib.resources.files("jaxspv"))) / "data"
+
+
+def _entries(path: pathlib.Path, header: Header, start: int, progress: bool) -> Entries:
+    """Values, coordinates and shape; both triangles of a symmetric file."""
+    if not (progress or path.name.endswith(".gz")) and path.stat().st_size < SMALL:
+        found = small(path.read_bytes()[start:], header)
+        if found is not None:
+            return found
+    with opened(path, progress) as file:
+        if header.entries or header.layout != "array":
+            matrix = parsed(file, header, start)
+        else:  # SciPy divides by the number of rows
+            matrix = _nothing(header, file)
+    coo: Any = scipy.sparse.coo_array(matrix)
+    return coo.data, coo.coords, coo.shape
 
 
 def _nothing(header: Header, file: Any) -> Any:

@@ -18,6 +18,7 @@ import scipy  # its modules are imported when they are first used
 from .mtx_header import LONGEST_LINE, Header
 
 BLOCK = 1 << 20  # bytes of one read, after which the progress bar moves
+SMALL = 1 << 20  # bytes of text that `small` reads
 
 
 def existing(path: str | os.PathLike[str]) -> pathlib.Path:
@@ -88,6 +89,39 @@ class Forwards:
         if good < len(lines) or len(self.rest) > LONGEST_LINE:
             line = (lines[good:] or self.rest).partition(b"\n")[0][:80].decode(errors="replace")
             self.wrong = f"line {self.line} must be {self.header.wanted}; it is {line!r}"
+
+
+Entries = tuple[np.ndarray, tuple[np.ndarray, np.ndarray], tuple[int, int]]
+
+
+def small(text: bytes, header: Header) -> Entries | None:
+    """Values, coordinates and shape of a small file whose text after the header is `text`.
+
+    None: SciPy's parser reads it, and says what is wrong. Importing that takes longer than this.
+    """
+    numbers = {"pattern": 2, "integer": 3, "real": 3}.get(header.field)
+    plain = numbers is not None and header.layout == "coordinate"
+    if not plain or header.symmetry not in ("general", "symmetric"):
+        return None
+    text += b"\n"
+    found = header.lines.match(text)
+    if found is None or found.end() < len(text) or b"n" in text.lower():  # `inf` and `nan`
+        return None
+    table = np.array(text.split(), np.float64)
+    if table.size != header.entries * numbers or not (np.abs(table) < 2**53).all():
+        return None
+    table = table.reshape(header.entries, numbers)
+    shape = header.rows, header.cols
+    if not ((table[:, :2] >= 1) & (table[:, :2] <= shape)).all():
+        return None
+    row, col = table[:, :2].T.astype(np.int32) - 1
+    values = np.ones(len(row)) if numbers == 2 else table[:, 2]
+    values = values.astype(np.int64) if header.field == "integer" else values
+    if header.symmetry == "symmetric":
+        other = np.flatnonzero(row != col)
+        values = np.concatenate([values, values[other]])
+        row, col = np.concatenate([row, col[other]]), np.concatenate([col, row[other]])
+    return values, (row, col), shape
 
 
 def parsed(file: Any, header: Header, start: int) -> Any:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 HERE = pathlib.Path(__file__).parent
 FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
+FLAGS += ("-Wno-psabi",)  # vectors stay inside of the library
 
 
 class NoCompiler(Exception):

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checked.h"
+#include "semirings.h"
 
 namespace jaxspv {
 
@@ -119,32 +120,36 @@ int64_t count_product(Team& team, const Matrix& a, const Matrix& b, const Allowe
   return total;
 }
 
+// What products are joined in: float32 in double, so that long sums are exact to a few units.
+template <class T>
+using Wide = Plus::Sum<T>;
+
 // Values of one factor's rows, and what a product is joined by: one function for each semiring, so
 // that all else is compiled once a dtype.
 template <class T>
 struct Terms {
   const T *x, *y;  // of the entries of A and of B
   T identity;
-  void (*row)(const Terms&, const Matrix& a, const Matrix& b, Id i, const Filter*, ColumnSet&, T* sum);
-  void (*marked)(const Terms&, const Matrix& a, const Matrix& b, Id i, const Id* mark, T* sum, char* hit);
+  void (*row)(const Terms&, const Matrix& a, const Matrix& b, Id i, const Filter*, ColumnSet&, Wide<T>* sum);
+  void (*marked)(const Terms&, const Matrix& a, const Matrix& b, Id i, const Id* mark, Wide<T>* sum, char* hit);
 };
 
 template <class Add, class Mul, class T>
 Terms<T> terms(const T* x, const T* y) {
   auto row = [](const Terms<T>& terms, const Matrix& a, const Matrix& b, Id i, const Filter* may,
-                ColumnSet& set, T* sum) {
+                ColumnSet& set, Wide<T>* sum) {
     for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) {
       const T factor = terms.x[e];
       const Id k = a.idx[e];
       for (Id f = b.ptr[k]; f < b.ptr[k + 1]; ++f) {
         const Id j = b.idx[f];
         if (may && !(*may)(j)) continue;
-        sum[j] = Add::template apply<T>(sum[j], Mul::template apply<T>(factor, terms.y[f]));
+        sum[j] = Add::template apply<Wide<T>>(sum[j], Mul::template apply<T>(factor, terms.y[f]));
         set.insert(j);
       }
     }
   };
-  auto marked = [](const Terms<T>& terms, const Matrix& a, const Matrix& b, Id i, const Id* mark, T* sum,
+  auto marked = [](const Terms<T>& terms, const Matrix& a, const Matrix& b, Id i, const Id* mark, Wide<T>* sum,
                    char* hit) {
     for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) {
       const T factor = terms.x[e];
@@ -152,7 +157,7 @@ Terms<T> terms(const T* x, const T* y) {
       for (Id f = b.ptr[k]; f < b.ptr[k + 1]; ++f) {
         const Id p = mark[b.idx[f]];
         if (p < 0) continue;
-        sum[p] = Add::template apply<T>(sum[p], Mul::template apply<T>(factor, terms.y[f]));
+        sum[p] = Add::template apply<Wide<T>>(sum[p], Mul::template apply<T>(factor, terms.y[f]));
         hit[p] = 1;
       }
     }
@@ -170,7 +175,7 @@ int64_t multiply(Team& team, const Matrix& a, const Matrix& b, const Terms<T>& t
     ColumnSet set(columns);
     Filter may(allowed, columns);
     const Filter* filter = allowed.everything() ? nullptr : &may;
-    auto sum = buffer<T>(columns);
+    auto sum = buffer<Wide<T>>(columns);
     std::fill(sum.get(), sum.get() + columns, terms.identity);
     for (Id i = begin; i < end; ++i) {
       may.open(i);
@@ -181,7 +186,7 @@ int64_t multiply(Team& team, const Matrix& a, const Matrix& b, const Terms<T>& t
         const int64_t kept = std::max<int64_t>(0, std::min<int64_t>(count, nse - top));
         for (Id c = 0; c < kept; ++c) {
           idx[top + c] = found[c];
-          value[top + c] = sum[found[c]];
+          value[top + c] = T(sum[found[c]]);
         }
         for (Id c = 0; c < count; ++c) sum[found[c]] = terms.identity;
         top += count;
@@ -223,7 +228,7 @@ template <class T, class Team>
 int64_t multiply_where(Team& team, const Matrix& a, const Matrix& b, const Terms<T>& terms,
                        const Matrix& mask, const uint8_t* holds, int64_t nse, Id* ptr, Id* idx, T* value) {
   const int64_t places = mask.ptr[mask.rows];
-  auto sum = buffer<T>(places);
+  auto sum = buffer<Wide<T>>(places);
   auto hit = buffer<char>(places);
   std::fill(sum.get(), sum.get() + places, terms.identity);
   std::fill(hit.get(), hit.get() + places, 0);
@@ -244,7 +249,7 @@ int64_t multiply_where(Team& team, const Matrix& a, const Matrix& b, const Terms
   for (Id i = 0; i < a.rows; ++i) {
     for (Id p = mask.ptr[i]; p < mask.ptr[i + 1]; ++p) {
       if (!hit[p]) continue;
-      if (top < nse) idx[top] = mask.idx[p], value[top] = sum[p];
+      if (top < nse) idx[top] = mask.idx[p], value[top] = T(sum[p]);
       ++top;
     }
     ptr[i + 1] = Id(std::min(top, nse));

@@ -1,5 +1,9 @@
 // Handlers of products with vectors.
 #include "ffi.h"
+#include "operands.h"
+#include "pagerank.h"
+#include "sddmm.h"
+#include "spmspv.h"
 #include "spmv.h"
 
 using namespace jaxspv;
@@ -53,4 +57,70 @@ JAXSPV_HANDLER(spmv_transposed) {
   product(call, [&](auto& lanes, int64_t lane, Team&, auto a, auto m, auto* values, auto* x, auto* y) {
     spmv_transposed<decltype(a), decltype(m)>(matrix(call, lanes, lane, columns), values, x, y);
   });
+}
+
+// (A: indptr, indices, data; x: indices, data, count; the rows allowed, or none for all) -> indices,
+// data, how many. By `columns`, A is the transposed matrix.
+JAXSPV_HANDLER(spmspv) {
+  const bool by_columns = call.number("columns") != 0;
+  const Id rows = Id(call.number("rows")), columns = Id(call.number("extent"));
+  const Matrix a = checked(call, 0, by_columns ? rows : columns);
+  expect(a.rows == (by_columns ? columns : rows), "indptr has another length than is expected");
+  const Buffer& data = call.operand(4);
+  const Id size = Id(length(data)), nse = Id(length(call.result(0)));
+  const bool some = length(call.operand(6)) > 0;
+  with_types(call, data.dtype, [&](auto add, auto mul, auto zero) {
+    using T = decltype(zero);
+    const SparseOperand<T> x{vector<Id>(call.operand(3), size), vector<T>(data, size),
+                             std::min(size, *array<Id>(call.operand(5), 0)),
+                             some ? vector<uint8_t>(call.operand(6), rows) : nullptr};
+    Id* idx = vector<Id>(call.result(0), nse);
+    T *y = vector<T>(call.result(1), nse), *values = entries<T>(call.operand(2), a);
+    const auto run = by_columns ? &spmspv_columns<decltype(add), decltype(mul), T>
+                                : &spmspv_rows<decltype(add), decltype(mul), T>;
+    const Id count = run(a, values, x, nse, idx, y), kept = std::min(count, nse);
+    std::fill(idx + kept, idx + nse, rows);
+    std::fill(y + kept, y + nse, T(0));
+    *array<Id>(call.result(2), 0) = count;
+  });
+}
+
+// (indptr, indices, X, Y) -> values
+JAXSPV_HANDLER(sddmm) {
+  const Buffer &x = call.operand(2), &y = call.operand(3);
+  expect(x.rank == 2 && y.rank == 2 && x.dims[1] == y.dims[1], "X and Y need as many columns");
+  const Matrix a = checked(call, 0, y.dims[0]);
+  expect(x.dims[0] == a.rows, "X has another number of rows than A");
+  Team team(call.pool());
+  with_types(call, x.dtype, [&](auto add, auto mul, auto zero) {
+    using T = decltype(zero);
+    sddmm<decltype(add), decltype(mul), T>(team, a, array<T>(x, 2), array<T>(y, 2), x.dims[1],
+                                           entries<T>(call.result(0), a));
+  });
+}
+
+// (indptr, indices, weights, p, damping, tol, most and least steps) -> scores, steps, converged
+JAXSPV_HANDLER(pagerank) {
+  const Lanes lanes(call.result(0), 1);
+  const bool symmetric = call.number("symmetric") != 0;
+  const int64_t n = length(call.result(0));
+  expect(length(call.operand(0)) == n + 1 && length(call.operand(3)) == n, "p needs an element a vertex");
+  expect(length(call.operand(1)) == length(call.operand(2)), "a weight for each entry");
+  auto run = [&](auto zero) {
+    using T = decltype(zero);
+    lanes.each(call, [&](int64_t lane, Team& team) {
+      const Matrix a = matrix(call, lanes, lane, n);
+      expect(valid(a), "indptr or indices of a matrix are out of range");
+      auto number = [&](int i) { return double(*lanes.at<const T>(call.operand(i), 0, lane)); };
+      auto steps = [&](int i) { return *lanes.at<const Id>(call.operand(i), 0, lane); };
+      bool converged = false;
+      const PageRankEnds ends{number(4), number(5), steps(6), steps(7)};
+      *lanes.at<Id>(call.result(1), 0, lane) =
+          Id(pagerank(team, a, lanes.at<const T>(call.operand(2), 1, lane), symmetric,
+                      lanes.at<const T>(call.operand(3), 1, lane), ends,
+                      lanes.at<T>(call.result(0), 1, lane), &converged));
+      *lanes.at<uint8_t>(call.result(2), 0, lane) = converged;
+    });
+  };
+  call.result(0).dtype == abi::kF64 ? run(double()) : run(float());
 }

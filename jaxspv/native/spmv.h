@@ -1,5 +1,7 @@
 // Sparse matrix times dense vector over a semiring: y[i] = add over j of mul(A[i, j], x[j]).
 #pragma once
+#include <cstring>
+
 #include "csr.h"
 #include "semirings.h"
 
@@ -18,19 +20,126 @@ void spmv_rows(const Csr<I>& a, const T* values, const T* x, T* y, I first, I la
   }
 }
 
-// By rows: each is added up from its first entry to its last, so threads change nothing. Sums of
-// float32 are kept in double. One load of x is what the loop waits for: sums in several parts and
-// vector gathers are not faster. Only blocks of rows with anything out of range are clamped.
+// Sums and extremes of floats, four entries a step.
+template <class Add, class Mul, class T>
+constexpr bool in_lanes() {
+  return std::is_floating_point_v<T> && !std::is_same_v<Mul, Pair> && !std::is_same_v<Mul, Lower> &&
+         !std::is_same_v<Mul, Upper>;
+}
+
+template <class Add, class V>
+V joined(V a, V b) {  // for NaN see `spmv_lanes`
+  if constexpr (std::is_same_v<Add, Plus>) return a + b;
+  else if constexpr (std::is_same_v<Add, Min>) return b < a ? b : a;
+  else return a < b ? b : a;
+}
+
+template <class T, class I>
+struct Four {
+  using Int = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  typedef T Vector __attribute__((vector_size(4 * sizeof(T))));
+  typedef Int Mask __attribute__((vector_size(4 * sizeof(T))));
+  template <class Mul>
+  static Vector terms(const T* values, const I* idx, const T* x) {
+    Vector factors;
+    std::memcpy(&factors, values, sizeof factors);
+    return Mul::template apply<Vector>(factors, Vector{x[idx[0]], x[idx[1]], x[idx[2]], x[idx[3]]});
+  }
+  template <class Add>
+  static T all(Vector v) {
+    return joined<Add, T>(joined<Add, T>(v[0], v[2]), joined<Add, T>(v[1], v[3]));
+  }
+};
+
+// One row of any length; of float32, sums of eight terms are added up in double.
+template <class Add, class Mul, class T, class I>
+__attribute__((noinline)) T spmv_row(const T* values, const I* idx, const T* x, I count) {
+  using Sum = typename Add::template Sum<T>;
+  typedef Sum Sums __attribute__((vector_size(4 * sizeof(Sum))));
+  using Vector = typename Four<T, I>::Vector;
+  auto terms = [&](I e) { return Four<T, I>::template terms<Mul>(values + e, idx + e, x); };
+  auto term = [&](I e) { return Mul::template apply<T>(values[e], x[idx[e]]); };
+  const Sum zero = Sum(Add::template identity<T>());
+  Sums some = {zero, zero, zero, zero}, nan = {};
+  I e = 0;
+  for (I stop; e + 4 <= count;) {
+    Vector part = terms(e), odd = part;
+    for (stop = std::min(I(e + 32), I(count & ~I(3))), e += 4; e < stop; e += 4) {
+      const Vector more = terms(e);
+      part = joined<Add>(part, more);
+      if constexpr (!std::is_same_v<Add, Plus>) odd += more;
+    }
+    some = joined<Add>(some, __builtin_convertvector(part, Sums));
+    if constexpr (!std::is_same_v<Add, Plus>) nan += odd;
+  }
+  Sum all = joined<Add, Sum>(joined<Add, Sum>(some[0], some[2]), joined<Add, Sum>(some[1], some[3]));
+  if constexpr (std::is_same_v<Add, Plus>) {
+    for (; e < count; ++e) all += Sum(term(e));
+    return T(all);
+  } else {
+    typename Add::template Fold<T> fold;
+    const Sum any = nan[0] + nan[1] + nan[2] + nan[3];
+    if (any != any) e = 0;  // from the beginning, as `joined` loses NaN
+    else fold.add(all);
+    for (; e < count; ++e) fold.add(term(e));
+    return fold.result();
+  }
+}
+
+// Rows [first, last), in range: four entries a step, of which the last one is masked, so that short
+// rows take no branches that depend on their lengths. false: an operand is NaN, y is not complete.
+template <class Add, class Mul, class T, class I>
+bool spmv_lanes(const Csr<I>& a, const T* values, const T* x, T* y, I first, I last) {
+  using F = Four<T, I>;
+  using Vector = typename F::Vector;
+  using Mask = typename F::Mask;
+  constexpr I kShort = 64;  // entries that are added up in float32
+  const T zero = Add::template identity<T>();
+  const Vector none = {zero, zero, zero, zero};
+  const Mask lane = {0, 1, 2, 3};
+  const I readable = a.ptr[last] - 3, *const ptr = a.ptr, *const idx = a.idx;
+  Mask nan = {};
+  for (I i = first, next = ptr[first]; i < last; ++i) {
+    I e = next;
+    const I end = next = ptr[i + 1];
+    if (end >= readable || end - e > kShort) {
+      y[i] = spmv_row<Add, Mul>(values + e, idx + e, x, end - e);
+      continue;
+    }
+    Vector sum = none;
+    do {
+      Vector term = F::template terms<Mul>(values + e, idx + e, x);
+      const Mask inside = lane < typename F::Int(end - e);
+      if constexpr (std::is_same_v<Add, Plus>) {
+        term = (Vector)((Mask)term & inside);
+      } else {
+        term = inside ? term : none;
+        nan |= term != term;
+      }
+      sum = joined<Add>(sum, term);
+    } while ((e += 4) < end);
+    y[i] = F::template all<Add>(sum);
+  }
+  return !(nan[0] | nan[1] | nan[2] | nan[3]);
+}
+
+// By rows; threads change nothing. Only blocks of rows with
+// anything out of range are clamped.
 template <class Add, class Mul, class T, class I, class Team>
 void spmv(Team& team, const Csr<I>& a, const T* values, const T* x, T* y) {
   constexpr I kBlock = 256;
+  // Blocks do not depend on the pieces, as the order of a sum depends on its block.
+  auto whole = [&](I row) { return row == a.rows ? row : row - row % kBlock; };
   over_rows(team, a, [&](I first, I last, int) {
-    for (I i = first, stop; i < last; i = stop) {
-      stop = i + std::min(kBlock, I(last - i));
-      if (a.ascends(i, stop) && a.all_columns(a.ptr[i], a.ptr[stop]))
-        spmv_rows<Add, Mul, false>(a, values, x, y, i, stop);
-      else
+    for (I i = whole(first), stop; i < whole(last); i = stop) {
+      stop = i + std::min(kBlock, I(a.rows - i));
+      if (!a.ascends(i, stop) || !a.all_columns(a.ptr[i], a.ptr[stop])) {
         spmv_rows<Add, Mul, true>(a, values, x, y, i, stop);
+        continue;
+      }
+      if constexpr (in_lanes<Add, Mul, T>())
+        if (spmv_lanes<Add, Mul>(a, values, x, y, i, stop)) continue;
+      spmv_rows<Add, Mul, false>(a, values, x, y, i, stop);
     }
   });
 }

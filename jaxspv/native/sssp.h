@@ -287,7 +287,9 @@ bool has_cycle(const I* parent, I source, I n, std::vector<I>& mark) {
   return false;
 }
 
-// Any weights, by rounds over the vertices whose label fell. false: a negative cycle is reachable.
+// Any weights, by rounds over the vertices whose label fell. false: a negative cycle is reachable: it
+// shows among the parents, or in the label of the source (a negative loop there looks like the root
+// among the parents), or in more rounds than there are vertices.
 // Cherkassky, Goldberg, "Negative-cycle detection algorithms", Math. Programming 1999.
 template <class T, class I>
 bool bellman_ford(Search<T, I> s, int64_t& steps) {
@@ -312,7 +314,9 @@ bool bellman_ford(Search<T, I> s, int64_t& steps) {
     }
     front.clear();
     front.swap(next);
-    if (++steps == check) {
+    ++steps;
+    if (s.dist[s.source] < 0 || (steps > g.rows && !front.empty())) return false;
+    if (steps == check) {
       if (has_cycle(s.parent, s.source, g.rows, mark)) return false;
       check *= 2;
     }

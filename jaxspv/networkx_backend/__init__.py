@@ -1,7 +1,7 @@
 """The NetworkX backend `jaxspv`: NetworkX calls on jaxspv's algorithms, by NetworkX's dispatcher.
 
-`backend` is what the entry point `networkx.backends` names. `_nx_jaxspv` in this folder is also a
-top-level module of the wheel, which NetworkX loads at import and which must not import JAX.
+`backend` has the functions. `_nx_jaxspv` in this folder is also a top-level module of the wheel,
+which NetworkX loads and which must not import JAX.
 """
 
 import types
@@ -9,7 +9,8 @@ import types
 from . import functions as functions
 from .graph import convert_from_nx as convert_from_nx
 from .graph import convert_to_nx as convert_to_nx
-from .registry import FUNCTIONS, can_run, should_run
+from .info import can_run, should_run
+from .registry import FUNCTIONS
 from .testing import on_start_tests
 
 backend = types.SimpleNamespace(

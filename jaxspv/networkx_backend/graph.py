@@ -150,7 +150,8 @@ def convert_from_nx(
     keeps with a graph when that graph changes, but not those of its views.
 
     Raises:
-        NotImplementedError: a value of `edge_attrs` is no number: NetworkX then runs the call.
+        NotImplementedError: a value of `edge_attrs` is no number, or an undirected view of a
+            directed graph has two for an edge: NetworkX then runs the call.
     """
     del name, graph_name
     if hasattr(graph, "_graph"):
@@ -168,6 +169,8 @@ def convert_from_nx(
     elif edge_attrs:
         for attribute, default in edge_attrs.items():
             made.values[attribute] = _numbers(attribute, data, len(row), default)
+            if hasattr(graph, "_graph") and not made.is_directed():
+                _check_directions(made, attribute)
     if preserve_node_attrs or node_attrs:
         made.node_data = [dict(graph.nodes[node]) for node in nodes]
     if preserve_graph_attrs:
@@ -205,6 +208,13 @@ def _numbers(
             f"a value under {attribute!r} is so small or large that results may leave float64"
         )
     return numbers if numbers.dtype.kind in "bi" else numbers.astype(np.float64)
+
+
+def _check_directions(G: ConvertedGraph, attribute: str) -> None:
+    values = G.values[attribute]
+    one, other = np.lexsort((values, G.col, G.row)), np.lexsort((values, G.row, G.col))
+    if not np.array_equal(values[one], values[other], equal_nan=values.dtype.kind == "f"):
+        raise NotImplementedError(f"an undirected edge has two values under {attribute!r}")
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:

@@ -69,7 +69,7 @@ def path_to(G: ConvertedGraph, parents: np.ndarray, target: int) -> list:
 
 
 def groups(G: ConvertedGraph, membership: np.ndarray) -> list[set]:
-    """The sets of labels of equal membership, by their first vertices."""
+    """The sets of labels of equal membership, in the order of their first vertices."""
     if not len(membership):
         return []
     order = np.argsort(membership, kind="stable")

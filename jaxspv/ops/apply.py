@@ -13,7 +13,7 @@ from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid
 from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary, traceable
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
-from .write_rule.entries import Entries, entries_of, keep
+from .write_rule.entries import Entries, at_places_of, entries_of, keep
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Number, Operand
@@ -111,7 +111,7 @@ def _apply(A, op, scalar, *, bind, weak) -> Any:
     # 1 where there is none: no derivative there is NaN
     z = applied(op, scalar, e.values(1), e.keys, bind=bind, weak=weak)
     z = jnp.where(e.valid(), z, jnp.zeros((), z.dtype))
-    return Dense(z) if is_dense(A) else e.with_data(z)
+    return Dense(z) if is_dense(A) else at_places_of(A, e, z)
 
 
 def applied(op: Any, scalar: Any, x: Array, keys: Any, *, bind: str | None, weak: bool) -> Array:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy  # its modules are imported when they are first used
 from jax import Array
 
-from .._core.compilation import is_eager, known_while_tracing, on_accelerator, to_device
+from .._core.compilation import is_eager, known_while_tracing, on_accelerator, scalar, to_device
 from .._core.indices import eager_capacity, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats import CSR
+from ..formats.vector import SparseVector
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
 from .write_rule.entries import (
     Entries,
@@ -82,36 +84,69 @@ def extract(
         if options.writes:
             raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
         return _element(M, rows, cols)
-    if isinstance(M, CSR) and _on_host(M, rows, cols, options):
-        return _rows_on_host(M, rows)
+    if _on_host(M, options, rows, cols):
+        if M.row_sorted:
+            return _by_scipy(M, rows, cols)
+        flipped = _by_scipy(M.T, cols, rows)
+        return flipped.T if flipped.ndim == 2 else flipped
     static = {"capacity": _capacity(M, rows, cols, options)}
     return call(_extract, (M, rows, cols), options, static=static, format=format_of(M))
 
 
-def _on_host(A: CSR, rows: Index, cols: Index, options: Options) -> bool:
-    """Whether neighbouring rows are asked for, eagerly and of a matrix in the memory of a host."""
-    if rows.values is not None or rows.step != 1 or not cols.whole:
+def _on_host(A: Any, options: Options, *indices: Index) -> bool:
+    """Whether it is asked for eagerly, of compressed rows or columns in the memory of a host."""
+    if A.format not in ("csr", "csc") or options.writes or options.nse is not None:
         return False
-    if options.writes or options.nse is not None or not (A.sorted and A.unique):
+    if not (A.sorted and A.unique and is_eager(A, *indices)):
         return False
-    return is_eager(A) and not on_accelerator(A.data, A.indptr)
+    return not on_accelerator(A.data, A.indptr)
 
 
-def _rows_on_host(A: CSR, rows: Index) -> CSR:
-    """A copy of neighbouring rows by NumPy, which has no program for each size."""
-    indptr = np.asarray(A.indptr)[rows.start : rows.start + rows.size + 1]
-    first, last = int(indptr[0]), int(indptr[-1])
-    shape = (rows.size, A.shape[1])
-    capacity = eager_capacity(last - first, shape[0] * shape[1])
+def _by_scipy(A: CSR, rows: Index, cols: Index) -> Any:
+    """The same by NumPy and SciPy, which have no program for each size."""
+    indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
+    if rows.point or (rows.values is None and rows.step == 1):  # neighbours
+        first = int(np.asarray(rows.values)[0]) if rows.point else rows.start * (rows.size > 0)
+        indptr = indptr[first : first + rows.size + 1]
+        used = slice(int(indptr[0]), int(indptr[-1]))
+        data, indices, indptr = data[used], indices[used], indptr - indptr[0]
+        rows = dataclasses.replace(rows, values=None, start=0, extent=rows.size)
+    if not (rows.whole and cols.whole):
+        slots = np.arange(indptr[-1])  # SciPy does not know every dtype
+        parts = slots, indices[: slots.size], indptr
+        chosen = scipy.sparse.csr_array(parts, (rows.extent, cols.extent))
+        chosen = chosen[_listed(rows)][:, _listed(cols)]
+        chosen.sort_indices()
+        data, indices, indptr = data[chosen.data], chosen.indices, chosen.indptr
+    return _from_host(A, (data, indices, indptr), rows, cols)
 
-    def cut(array, fill):
-        array = np.asarray(array)
-        new = np.full((capacity, *array.shape[1:]), fill, array.dtype)
-        new[: last - first] = array[first:last]
+
+def _listed(index: Index) -> Any:
+    """The places as SciPy takes them."""
+    if index.values is not None:
+        return np.asarray(index.values)
+    end = index.start + index.size * index.step
+    return slice(index.start, end if end >= 0 else None, index.step)
+
+
+def _from_host(A: CSR, arrays: tuple[Any, ...], rows: Index, cols: Index) -> Any:
+    """Compressed rows in NumPy's arrays as a CSR, or as a vector where an axis vanishes."""
+    data, indices, indptr = arrays
+    m, n = rows.size, cols.size
+    if cols.point:
+        indices, n = np.repeat(np.arange(m), np.diff(indptr)), m
+    count = indices.size
+    capacity = eager_capacity(count, rows.size * cols.size)
+
+    def padded(array, fill, dtype):
+        new = np.full((capacity, *array.shape[1:]), fill, dtype)
+        new[:count] = array
         return to_device(new)
 
-    data, indices = cut(A.data, 0), cut(A.indices, shape[1])
-    return CSR(data, indices, to_device(indptr - indptr[0]), A.overflow, shape)
+    data, indices = padded(data, 0, A.dtype), padded(indices, n, A.index_dtype)
+    if rows.point or cols.point:
+        return SparseVector(data, indices, scalar(count, A.index_dtype), A.overflow, (n,))
+    return CSR(data, indices, to_device(indptr.astype(A.index_dtype)), A.overflow, (m, n))
 
 
 def _extract_vector(u, i, j, options) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import is_eager, known_while_tracing
+from .._core.compilation import is_eager
 from .._core.pytree import is_concrete
 from ..algebra.monoids import max_, min_, plus
 from ..algebra.operators import (
@@ -36,15 +37,16 @@ from ..construct.from_arrays import from_bcoo, from_bcsr, from_edges, from_scipy
 from ..formats import foreign
 from ..formats.methods.arithmetic import COMPARED, Arithmetic, Products
 from ..formats.methods.scipy_methods import SciPyMatrixMethods, SciPyMethods
-from ..formats.stored import Stored
+from ..formats.stored import Stored, first_slots
 from ..interop.igraph import from_igraph
 from ..interop.networkx import from_networkx
-from .apply import apply, select
+from .apply import applied, apply, bound, select
 from .ewise import ewise_add, ewise_union
 from .reduce import reduce
 from .structure import diag
 from .sugar import added, item, matmul, rmatmul, scaled, subtracted
-from .write_rule.entries import entries_of
+from .write_rule.call import Options, call, format_of
+from .write_rule.entries import entries_of, keep
 
 EXTREMES = {"min": (min_, jnp.minimum), "max": (max_, jnp.maximum)}
 NUMBER = (bool, int, float, complex, np.generic, np.ndarray, jax.Array)
@@ -100,11 +102,17 @@ def _extreme(A: Any, which: str, axis: Any) -> Array:
         raise ValueError(f"the {which} of no places: the shape is {A.shape}.")
     if A.dtype == bool:
         return _extreme(A.astype(jnp.int8), which, axis).astype(bool)
-    add, extreme = EXTREMES[which]
-    stored = _joined(A, add, axis)
-    count = _joined(dataclasses.replace(A, data=jnp.ones(A.data.shape, jnp.int32)), plus, axis)
     most = min(places, np.iinfo(np.int32).max)  # more places than entries can be counted
-    return jnp.where(count < most, extreme(stored, jnp.zeros((), stored.dtype)), stored)
+    return _with_missing(A, which, axis, most)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def _with_missing(A: Any, which: str, axis: int | None, most: int) -> Array:
+    """The extreme of entries, and of 0 where there are fewer than `most`."""
+    add, extreme = EXTREMES[which]
+    joined = _joined(A, add, axis)
+    count = _joined(dataclasses.replace(A, data=jnp.ones(A.data.shape, jnp.int32)), plus, axis)
+    return jnp.where(count < most, extreme(joined, jnp.zeros((), joined.dtype)), joined)
 
 
 def _dot(A: Any, other: Any) -> Any:
@@ -126,7 +134,15 @@ def _power(A: Stored, n: Any, dtype: Any = None) -> Any:
 def _nonzero(A: Stored) -> tuple[Array, ...]:
     if not is_eager(A):
         raise ValueError("`nonzero` needs concrete values: under jit their number is unknown.")
-    return entries_of(select(A, nonzero).trim()).keys
+    keys, count = _nonzero_keys(A)
+    return tuple(first_slots(keys, int(count)))
+
+
+@jax.jit
+def _nonzero_keys(A: Stored) -> tuple[tuple[Array, ...], Array]:
+    e = entries_of(A)
+    found = keep(e, e.valid() & (e.data != 0))
+    return found.keys, found.count
 
 
 def _compare(A: Any, other: Any, op: Any) -> Any:
@@ -141,20 +157,30 @@ def _compare(A: Any, other: Any, op: Any) -> Any:
             "whether missing entries satisfy a comparison decides what its result is, so the "
             f"number must be concrete; got {number}. `jsp.apply` compares what is stored."
         )
-    with known_while_tracing():
-        dense = bool(op(0, number))
-    if dense:
+    if bool(getattr(operator, op.name)(0, np.asarray(number))):
         raise TypeError(
             "missing entries satisfy this comparison and its result would be dense: compare "
             "`A.toarray()`, or use the complement of the opposite one as a mask, `~(A > B)`."
         )
     if not isinstance(other, Stored):
-        return select(apply(A, op, right=number), nonzero)
+        op, scalar, static = bound(op, None, number, None)
+        return call(_true_entries, (A, op, scalar), Options(), static=static, format=format_of(A))
     return select(ewise_union(A, other, op), nonzero)
+
+
+def _true_entries(A, op, scalar, *, bind, weak) -> Any:
+    e = entries_of(A)
+    z = applied(op, scalar, e.values(1), e.keys, bind=bind, weak=weak)
+    return keep(e.with_data(z), e.valid() & z)
 
 
 def _unequal(A: Any, other: Any) -> Any:
     return _compare(A, other, ne) if isinstance(other, (Arithmetic, *COMPARED)) else other is not A
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _diagonal(A: Any, k: int) -> Array:
+    return diag(A, k).todense()
 
 
 def _setdiag(A: Any, values: Any, k: int = 0) -> Any:
@@ -209,7 +235,7 @@ def install() -> None:
         __ge__=lambda A, B: _compare(A, B, ge),
         __ne__=_unequal,
     )
-    _fill(SciPyMatrixMethods, diagonal=lambda A, k=0: diag(A, k).todense(), setdiag=_setdiag)
+    _fill(SciPyMatrixMethods, diagonal=lambda A, k=0: _diagonal(A, k), setdiag=_setdiag)
     foreign.CONVERTERS = {
         "scipy.sparse": from_scipy,
         "jax.experimental.sparse.bcoo": from_bcoo,

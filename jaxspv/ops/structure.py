@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.compilation import is_eager
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, any_
 from ..algebra.operators import as_binary, times
@@ -100,6 +101,8 @@ def kron(
     op = op.op if isinstance(op, Monoid) else as_binary(op)
     check_shape((A.shape[0] * B.shape[0], A.shape[1] * B.shape[1]))
     options = Options(mask, accum, out, replace, nse)
+    if is_eager(A, B):  # their capacities multiply
+        A, B = A.trim(), B.trim()
     return call(_kron, (A, B, op), options, format=format_of(A))
 
 

@@ -19,7 +19,7 @@ from .extract import extract, pairs
 from .products.mxm.api import mxm
 from .products.mxv.api import mxv, vxm
 from .write_rule.call import Options, call, format_of, is_dense, operand
-from .write_rule.entries import Entries, entries_of, take
+from .write_rule.entries import at_places_of, entries_of, take
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Operand
@@ -106,7 +106,7 @@ def _times_array(A: Any, dense: Any, op: Any, flip: bool) -> Any:
     return call(_at_places, operands, Options(), static=static, format=format_of(A), keeps=True)
 
 
-def _at_places(A, dense, op, *, flip) -> Entries:
+def _at_places(A, dense, op, *, flip) -> Any:
     e, dense = entries_of(A), jnp.asarray(dense)
     spread = dense.reshape((1,) * (2 - dense.ndim) + dense.shape)
     row, col = (
@@ -115,7 +115,7 @@ def _at_places(A, dense, op, *, flip) -> Entries:
     )
     is_valid = jnp.where(e.valid(), take(spread.reshape(-1), row * spread.shape[1] + col), 1)
     x, y = (is_valid, e.values(1)) if flip else (e.values(1), is_valid)
-    return e.with_data(op(x, y))
+    return at_places_of(A, e, op(x, y))
 
 
 def item(A: Any, index: Any) -> Any:

@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from ..algorithms.bfs.api import bfs
-from ..algorithms.bfs.direction import pull_is_cheaper
 from ..graph import Graph, prepare
 from .axes import BLUE, GREY, ORANGE, axes_or_new, legend_above, titled
 
 
 def directions(G: Graph, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each level its vertices, and whether the step out of it pulls on a CPU and in XLA."""
+    """For each level its vertices, and whether the step out of it pulls on a CPU."""
     size = np.bincount(levels[levels >= 0], minlength=1)
     degree = np.diff(np.asarray(G.out.indptr))
     edges = np.bincount(levels[levels >= 0], degree[levels >= 0], minlength=1)
     if G.inn is None:
         return size, np.zeros(len(size), bool)
-    pull = [
-        bool(pull_is_cheaper(jnp.float32(e), r, G.n, G.nse))
-        for e, r in zip(edges, np.cumsum(size), strict=True)
-    ]
-    return size, np.array(pull)
+    n, m = G.n, G.nse
+    looks = np.minimum(m / (edges + 1), m / max(n, 1))  # as `native/bfs.h` compares the two
+    pull = 14 * edges > 0.2 * n + (n - np.cumsum(size)) * (4 + 8 * looks)
+    return size, pull & (size >= max(1, n // 64))
 
 
 def frontier(G: Any, source: int, ax: Any = None) -> Any:

@@ -6,15 +6,18 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from pallas_kernels.simt.device import capability_of
+
 from .._core.compat import kernels_refused
 from .._core.platforms import BACKENDS, situation
 from .graph import ShardedGraph
 
 MOST_DEVICES = 32
 MOST_PLACES, MOST_ENTRIES = 2**28, 2**31 - 2**22  # of all devices, of each; words are int32
-# GPUs on which the kernel was measured to be faster than XLA's form; there it is the default. Other
-# GPUs may be unable to access each other's memory, and no interface says whether they can.
-MEASURED = frozenset({"NVIDIA H200"})
+# Compute capabilities, from and below, of GPUs that hosts link to each other (H100 to B300), where
+# kernels are the default; they were measured on H200. Workstations' GPUs (8.6, 8.9, 12.0) may be
+# unable to access each other's memory, and no interface says whether they can.
+LINKED = (9, 0), (12, 0)
 
 
 def one_kernel_refused(G: ShardedGraph) -> str | None:
@@ -45,7 +48,7 @@ def one_kernel_refused(G: ShardedGraph) -> str | None:
 
 def unasked(mesh: Mesh) -> str | None:
     """Why kernels are not the default on this mesh of GPUs; None: they are."""
-    kinds = {d.device_kind for d in mesh.devices.flat}
-    if not kinds <= MEASURED and situation().allowed == BACKENDS:
-        return "backend='pallas' has to ask for it: its gain is not measured on such GPUs"
-    return None
+    versions = [capability_of(d) or (0, 0) for d in mesh.devices.flat]
+    if all(LINKED[0] <= v < LINKED[1] for v in versions) or situation().allowed != BACKENDS:
+        return None
+    return "backend='pallas' has to ask for it: such GPUs may not access each other's memory"

@@ -13,6 +13,7 @@ from ..layouts.adjacency import Adjacency
 from ..simt.device import resident_ctas, target
 from ..simt.launch import launch
 from ..simt.primitives import Simt
+from ..tuning import constants
 from . import any_degree, low_degree
 from .problem import Arrays, BFSConfig, Problem
 
@@ -24,7 +25,8 @@ def default_bfs_config(n: int, *, low_degree: bool) -> BFSConfig:
     ctas = resident_ctas()
     if not low_degree:
         warps = ctas * BFSConfig.threads // 32
-        return BFSConfig(ctas=ctas, unroll=4 if _words(n) >= 8 * warps else 1)
+        unroll = 4 if _words(n) >= 8 * warps else 1
+        return BFSConfig(ctas=ctas, unroll=unroll, alpha=constants().bfs_alpha)
     if bits_in_shared(n, BFSConfig.queue) + 4 * BFSConfig.queue <= free_words():
         return BFSConfig(ctas=ctas)
     return BFSConfig(ctas=ctas, shared_bits=False, solo_in=256, solo_out=384)

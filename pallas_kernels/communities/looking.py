@@ -1,6 +1,8 @@
 """How vertices choose a community: the weights to the communities of their neighbours, and the
 best of them."""
 
+from typing import NamedTuple
+
 PARTS = 2  # a vertex is drawn once in so many turns, on average; a power of two
 SLOTS = 256  # of the hash table of a warp
 ROW = 192  # rows of at most so many edges use it
@@ -8,6 +10,13 @@ FULL = 6  # eighths of the CTA's table that may be filled
 EMPTY = -1
 # control words 40..43, a pair for even and one for odd turns: moves of short rows, of long rows
 COUNTS = 40
+
+
+class Sizes(NamedTuple):
+    """Vertices; slots of the hash table of a CTA."""
+
+    n: int
+    table: int
 
 
 class Looking:

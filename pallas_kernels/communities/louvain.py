@@ -24,14 +24,12 @@ coAuthorsDBLP 7.2, moscow-roads 4.2, cnr-2000 25. A quarter of the vertices a tu
 turns, and is no better: rmat14 0.065 for 0.069, coAuthorsDBLP 0.8250 for 0.8262.
 """
 
-import types
-
 import jax
 
 from ..rows.flatten import flatten
-from ..simt.device import resident_ctas, target
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
 from ..simt.launch import launch
-from .looking import COUNTS, PARTS, ROW, SLOTS, Looking
+from .looking import COUNTS, PARTS, ROW, SLOTS, Looking, Sizes
 
 TURNS = 48  # at most so many turns
 ENOUGH = 512  # ends once PARTS turns together move at most one in so many vertices
@@ -46,9 +44,7 @@ def moves(
     strength: jax.Array,
     factor: jax.Array,
     *,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(group int32[n], status int32): a community for each vertex, named by a vertex.
 
@@ -57,10 +53,10 @@ def moves(
     below 2^31 together. factor: float32, resolution over that sum. status 0: right; otherwise a
     grid barrier expired.
     """
-    n = indptr.shape[0] - 1
+    n, threads = indptr.shape[0] - 1, grid.threads or 1024
     many = 2 if target().shared_bytes >= LARGE else 1
     table = many * SLOTS * (threads // 32)
-    c = types.SimpleNamespace(n=n, table=table)
+    c = Sizes(n, table)
 
     def kernel(k, m):
         k.report(m.status, _Moves(k, m, c).run())
@@ -84,11 +80,11 @@ def moves(
             "moved_long": 2 * n,
             "status": 1,
         },
-        ctas=ctas or resident_ctas(),
+        ctas=grid.ctas or resident_ctas(),
         threads=threads,
         shared_words=2 * table + threads + 128,
         name="louvain_moves",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return out["group"], out["status"][0]
 

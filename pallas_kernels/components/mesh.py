@@ -9,9 +9,6 @@ Cost: the work of one device divided by the number of devices; for each device 8
 each link, and as many more `link` operations; up to 4 device barriers.
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import jax
 
 from ..rows.by_vertex import Vertices
@@ -29,7 +26,6 @@ def components(
     positions: jax.Array,
     *,
     axes: tuple[str, ...],
-    n: int,
     symmetric: bool,
     ctas: int | None = None,
     threads: int = 1024,
@@ -44,6 +40,7 @@ def components(
     both directions. Status is 0 if the result is right; otherwise a barrier expired.
     """
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
+    n = positions.shape[0]
     all_places = places * devices
 
     def kernel(k, m):

@@ -14,6 +14,8 @@ Measured (H200): PageRank written by a user takes 0.99 to 1.09 of `pagerank/one_
 limits are the same; with a weight an entry 1.20 (luxembourg_osm) and 1.28 (moscow-roads).
 """
 
+import types
+
 import jax
 import jax.numpy as jnp
 
@@ -57,7 +59,7 @@ def fixpoint_dense(
     """
     n = x0.shape[0]
     targets = jnp.zeros(0, jnp.int32) if targets is None else targets
-    c = sizes(prepared, n)
+    c = types.SimpleNamespace(**sizes(prepared, n)._asdict())
     c.kind, c.scaled = KINDS[x0.dtype.name], "scales" in prepared
     c.vectors, c.scalars, c.targets = len(vectors), len(scalars), targets.shape[0]
     c.semiring, c.update, c.sums, c.stop, c.facts = semiring, update, sums, stop, facts

@@ -44,7 +44,8 @@ def fixpoint_push(
     nothing on. mul(x, a) is a function of scalars that `scalar_jaxpr.refuse` accepts, with a
     result of the dtype of x0, monotone in x. delta: where mul adds and neither x0 nor data has a
     negative value, the width of a bucket (see `sssp`). prepared: `prepare_sssp` of this graph.
-    status 0: right; otherwise a grid barrier expired and the result means nothing.
+    rounds: `most_rounds(n)` where x still changed. status 0: right; otherwise a grid barrier
+    expired and the result means nothing.
     """
     dtype = x0.dtype
     if add not in ORDERS or dtype.name not in DTYPES:

@@ -91,9 +91,7 @@ class Iteration(PullRows):
 
     def terms(self, read, index, places, masks):
         k, m = self.k, self.m
-        weights = []
-        if self.c.weighted:
-            weights = k.loads(m.values, places, masks, cache="stream")
+        weights = m.values and k.loads(m.values, places, masks, cache="stream")
         share = self.shares(read, index)
         return [z * w for z, w in zip(share, weights, strict=True)] if weights else share
 

@@ -29,12 +29,12 @@ Pauses of 200 ns between loads change nothing.
 """
 
 import functools
-import types
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import ABORT, SPIN_LIMIT
 
@@ -57,9 +57,7 @@ def coloring(
     indices: jax.Array,
     order: jax.Array,
     *,
-    ctas: int | None = None,
-    threads: int = 512,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
     limit: int = SPIN_LIMIT,
 ) -> tuple[jax.Array, jax.Array]:
     """(colors int32[n], status int32): each the least that no earlier neighbour in the order has.
@@ -69,13 +67,15 @@ def coloring(
     in it has colour -1. n < 2^30. status 0: right; otherwise a grid barrier expired, or a warp
     polled the neighbours that it waits for `limit` times without success.
     """
-    n = indptr.shape[0] - 1
+    n, threads = indptr.shape[0] - 1, grid.threads or 512
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
     capacity = indices.shape[0] // PIECE + indices.shape[0] // LONG + 1  # each row's last is short
 
     def kernel(k, m):
-        _body(k, types.SimpleNamespace(n=n, limit=limit, capacity=capacity), m)
+        shared = k.shared(k.threads), k.shared(4)
+        warp, warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
+        _body(k, _State(n, limit, capacity, *shared, warp, warps), m)
 
     out = launch(
         kernel,
@@ -87,19 +87,31 @@ def coloring(
             "pending": max(indices.shape[0], 1),  # those of row v from indptr[v] on
             "pieces": PIECE_WORDS * capacity,
         },
-        ctas=ctas or resident_ctas(),
+        ctas=grid.ctas or resident_ctas(),
         threads=threads,
         shared_words=threads + 4,
         name="coloring_in_order",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     state = out["state"]
     return jnp.where(state < 0, -1 - state, -1), out["control"][ABORT]
 
 
+class _State(NamedTuple):
+    """limit: polls without success at most. capacity: of `pieces`. bits: colours of a window, for
+    each warp. widest: a word, see `_place`. warp, warps: this one's number in the grid, and how
+    many there are."""
+
+    n: int
+    limit: int
+    capacity: int
+    bits: Any
+    widest: Any
+    warp: Any
+    warps: int
+
+
 def _body(k, c, m):
-    c.bits, c.widest = k.shared(k.threads), k.shared(4)
-    c.warp, c.warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
     k.spread(c.n, lambda v: k.store(m.state, v, NEVER))
     k.grid_barrier(m.control)
     _place(k, c, m)

@@ -27,13 +27,13 @@ sets of grid1000 13% less, colours of delaunay21 9% more. Eight neighbours toget
 or rows read by one lane for longer: no change.
 """
 
-import types
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import ABORT, SPIN_LIMIT
 
@@ -45,46 +45,53 @@ READY = 64  # capacity of the list of ready vertices, of which a warp takes 32 t
 
 
 def independent_set(
-    indptr: jax.Array, indices: jax.Array, priority: jax.Array, **how
+    indptr: jax.Array,
+    indices: jax.Array,
+    priority: jax.Array,
+    *,
+    grid: Grid = DEFAULT_GRID,
+    limit: int = SPIN_LIMIT,
 ) -> tuple[jax.Array, jax.Array]:
     """(members bool[n], status int32): the greedy set by descending priority, symmetric graphs.
 
     indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
     in any order; self loops do not count. priority: int32[n], 0 <= priority < 2^31 - 1; of equal
     ones the smaller vertex is first; n at most 2^28. status 0: right; otherwise a warp polled
-    `limit` times without success. how: ctas, threads, interpret, limit.
+    `limit` times without success.
     """
-    words, status = _decided(_Set, "independent_set", indptr, indices, priority, **how)
+    words, status = _decided(_Set, "independent_set", indptr, indices, priority, grid, limit)
     return words == IN, status
 
 
 def coloring(
-    indptr: jax.Array, indices: jax.Array, priority: jax.Array, **how
+    indptr: jax.Array,
+    indices: jax.Array,
+    priority: jax.Array,
+    *,
+    grid: Grid = DEFAULT_GRID,
+    limit: int = SPIN_LIMIT,
 ) -> tuple[jax.Array, jax.Array]:
     """(colors int32[n], status int32) by descending priority: each the least that no earlier
     neighbour has.
 
-    Operands, status and `how` as for `independent_set`. For graphs of short chains: every vertex
+    Operands and status as for `independent_set`. For graphs of short chains: every vertex
     waits for the last of its earlier neighbours.
     """
-    words, status = _decided(_Colors, "coloring", indptr, indices, priority, **how)
+    words, status = _decided(_Colors, "coloring", indptr, indices, priority, grid, limit)
     return -1 - words, status
 
 
-def _decided(
-    rule, name, indptr, indices, priority, *, ctas=None, threads=1024, interpret=False,
-    limit=SPIN_LIMIT,
-):  # fmt: skip
+def _decided(rule, name, indptr, indices, priority, grid, limit):
     """(words, status) of all vertices."""
     n = indptr.shape[0] - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
-    ctas = ctas or resident_ctas()
+    ctas, threads = grid.ctas or resident_ctas(), grid.threads or 1024
     warps = ctas * threads // 32
     capacity = -(-n // (32 * warps)) * 32  # vertices of a warp, in whole strides
 
     def kernel(k, m):
-        rule(k, m, types.SimpleNamespace(n=n, capacity=capacity, limit=limit)).run()
+        rule(k, m, _Sizes(n, capacity, limit)).run()
 
     out = launch(
         kernel,
@@ -95,9 +102,17 @@ def _decided(
         threads=threads,
         shared_words=threads // 32 * READY * WORDS,
         name=name,
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return out["state"], out["control"][ABORT]
+
+
+class _Sizes(NamedTuple):
+    """Vertices, those of a warp at most, polls without success at most."""
+
+    n: int
+    capacity: int
+    limit: int
 
 
 class _Waiting:

@@ -112,17 +112,17 @@ def low_degree_arrays(
     q = next((q for q, count in zip((1, 2, 3), long, strict=True) if count <= 0.01 * n), 4)
     more = int(sizes[2 * q + 1])
     rows = n + (rounded(-(-more // q)) if more else 0)
-    return dict(_low_degree(indptr, indices, weights, q=q, rows=rows, renumber=renumber))
+    order = breadth_first_order(indptr, indices) if renumber else None
+    return dict(_low_degree(indptr, indices, weights, order, q=q, rows=rows))
 
 
-@functools.partial(jax.jit, static_argnames=("q", "rows", "renumber"))
-def _low_degree(indptr, indices, weights, *, q, rows, renumber) -> dict[str, Any]:
+@functools.partial(jax.jit, static_argnames=("q", "rows"))
+def _low_degree(indptr, indices, weights, order, *, q, rows) -> dict[str, Any]:
     n, out = indptr.shape[0] - 1, {}
     degree, row = jnp.diff(indptr), owners(indptr[1:], indices.shape[0])
     nth = jnp.arange(indices.shape[0], dtype=I32) - take(indptr, row)
     values = indices
-    if renumber:
-        order = breadth_first_order(indptr, indices)
+    if order is not None:
         rank = inverse(order)
         degree, row = degree[order], jnp.where(row < n, take(rank, row), n)
         values = take(rank, indices)
@@ -172,9 +172,10 @@ def _slots(degree, row, nth, q, rows):
     return where, (jnp.where(v < n, at, size), ~(n * q + quad))
 
 
+@functools.partial(jax.jit, static_argnames="widest")
 def breadth_first_order(indptr: jax.Array, indices: jax.Array, widest=LOW_MAX) -> jax.Array:
     """int32[n]: vertices in breadth-first order from one of smallest degree, components one after
-    the other. Traceable; widest, static: of the degrees.
+    the other; a program of its own, which layouts share. widest: at least the largest degree.
 
     A step expands the next vertices of the queue together, and of equal finds the first stays, so
     that the order is that of a queue whose vertices follow one another.

@@ -4,6 +4,7 @@ rows and returns the sizes of the arrays, a second one fills the arrays.
 
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from ..simt.device import resident_ctas
-from .adjacency import breadth_first_order, degree_sizes
+from .adjacency import LOW_MAX, breadth_first_order, degree_sizes
 from .ragged import (
     I32,
     argsort,
@@ -32,6 +33,16 @@ THREAD_ROWS = (16, 128)  # bounds of `thread_row`: longer rows are summed by a w
 WINDOW = 4096  # rows are sorted by length within windows of so many
 SEGMENTS = (512, 8192)  # bounds of the entries of a segment of a long row, which one warp sums
 ORDERS = ("degree", "breadth_first", "given")
+
+
+class Sizes(NamedTuple):
+    """Of the arrays: positions before the slices, slices, items, splits, entries."""
+
+    base: int
+    slices: int
+    items: int
+    splits: int
+    entries: int
 
 
 def prepare_pagerank(
@@ -73,15 +84,13 @@ def prepare_pagerank(
     if thread_row is None:  # no slice has more than half of a warp's share of all entries
         thread_row = int(np.clip(nnz / (2 * _warps() * LANES), *THREAD_ROWS))
     segment = _segment(nnz)
-    rows, found, padded = _sorted_rows(
-        in_indptr,
-        in_indices,
-        out_degree,
-        np.int32(thread_row),
-        np.int32(segment),
-        order=order,
-        widest=1 << max(largest - 1, 0).bit_length() if order == "breadth_first" else 1,
-    )
+    by_number = None
+    if order == "breadth_first":
+        widest = max(LOW_MAX, 1 << max(largest - 1, 0).bit_length())
+        by_number = breadth_first_order(in_indptr, in_indices, widest)
+    bounds = np.int32(thread_row), np.int32(segment)
+    given = in_indptr, in_indices, out_degree, by_number
+    rows, found, padded = _sorted_rows(*given, *bounds, order=order)
     found, padded = jax.device_get((found, padded))
     if padded >= 2**31 * (1 - 1e-6):
         raise ValueError(
@@ -94,16 +103,16 @@ def prepare_pagerank(
     groups = -(-(long + (k > items)) // LANES)
     slices = -(-(n - long) // LANES)
     weights = None if weights is None else jnp.asarray(weights)
-    static = {
-        "base": LANES * rounded(groups) if groups else 0,
-        "slices": rounded(slices) if slices else 0,
-        "items": k,
-        "splits": rounded(splits) if splits else 0,
-        "entries": rounded(max(1, entries)),
-    }
+    static = Sizes(
+        base=LANES * rounded(groups) if groups else 0,
+        slices=rounded(slices) if slices else 0,
+        items=k,
+        splits=rounded(splits) if splits else 0,
+        entries=rounded(max(1, entries)),
+    )
     sorted_rows = in_indptr, in_indices, weights, rows, np.int32(long), np.int32(segment)
     counts = jnp.array((items, -(-(n - long) // LANES)), I32)
-    return {**_filled(*sorted_rows, **static), "counts": counts}
+    return {**_filled(*sorted_rows, static=static), "counts": counts}
 
 
 def weights_of_vertices(out_indptr, weights) -> jax.Array | None:
@@ -137,8 +146,8 @@ def _segment(nnz):
     return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / _warps())))), *SEGMENTS))
 
 
-@functools.partial(jax.jit, static_argnames=("order", "widest"))
-def _sorted_rows(indptr, indices, out_degree, thread_row, segment, *, order, widest):
+@functools.partial(jax.jit, static_argnames="order")
+def _sorted_rows(indptr, indices, out_degree, by_number, thread_row, segment, *, order):
     """((by_number, rows), (long rows, items, splits, entries), entries as a float).
 
     by_number: vertices in the order of their new numbers. rows: numbers in the order of their
@@ -147,9 +156,7 @@ def _sorted_rows(indptr, indices, out_degree, thread_row, segment, *, order, wid
     n = indptr.shape[0] - 1
     if order == "given":
         by_number = jnp.arange(n, dtype=I32)
-    elif order == "breadth_first":
-        by_number = breadth_first_order(indptr, indices, widest)
-    else:
+    elif order == "degree":
         degree = count_of(indices, n) if out_degree is None else out_degree
         by_number = by_falling(degree)
     length = jnp.diff(indptr)[by_number]
@@ -179,9 +186,10 @@ def _positions(length, order, thread_row):
     return argsort(jnp.where(is_long, (2**31 - 1 - length).astype(jnp.uint32), short))
 
 
-@functools.partial(jax.jit, static_argnames=("base", "slices", "items", "splits", "entries"))
-def _filled(indptr, indices, weights, rows, long, segment, *, base, slices, items, splits, entries):
+@functools.partial(jax.jit, static_argnames="static")
+def _filled(indptr, indices, weights, rows, long, segment, *, static):
     by_number, by_position = rows
+    base, slices, items, splits, entries = static
     n, positions = indptr.shape[0] - 1, base + LANES * slices
     place = jnp.arange(n, dtype=I32)
     place = jnp.where(place < long, place, base + place - long)

@@ -8,7 +8,7 @@ combined over the warp before one atomic on the word. Traffic: 4 bytes an entry,
 (from a cache where a row of tiles is read again), the words once.
 """
 
-import types
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,22 +30,25 @@ MARGIN = 8192  # bytes of shared memory that are left free
 LOW, HIGH, SUM, REST, SUMS, PTR, ROWS, COUNTERS = 0, 1, 2, 3, 8, 40, 112, 176
 
 
+class Tiling(NamedTuple):
+    """Tiles of nt x nt, nt 16, 32 or 64, of a matrix with so many columns; tiles of at most `limit`
+    entries are not kept. interpret: on the host."""
+
+    nt: int
+    columns: int
+    limit: int
+    interpret: bool = False
+
+
 def count_tiles(
-    indptr: jax.Array,
-    indices: jax.Array,
-    *,
-    nt: int,
-    columns: int,
-    limit: int,
-    interpret: bool = False,
+    indptr: jax.Array, indices: jax.Array, *, tiling: Tiling
 ) -> tuple[jax.Array, jax.Array]:
     """(int32[ceil(m / nt)]: tiles of more than `limit` entries in each row of tiles; int32[m]:
     entries of each row in the other tiles, the remainder).
 
-    indptr int32[m + 1], indices int32[e]: a CSR with rows sorted and no place twice. nt is 16, 32
-    or 64.
+    indptr int32[m + 1], indices int32[e]: a CSR with rows sorted and no place twice.
     """
-    c = _fixed(indptr, indices, nt, columns, limit)
+    c = _fixed(indptr, indices, tiling)
     ctas, threads = _grid(c)
 
     def kernel(k, m):
@@ -95,7 +98,7 @@ def count_tiles(
         threads=threads,
         shared_words=c.words,
         name="tile_count",
-        interpret=interpret,
+        interpret=tiling.interpret,
     )
     return out["tiles"], out["moved"]
 
@@ -106,12 +109,9 @@ def fill_tiles(
     tile_ptr: jax.Array,
     rest_ptr: jax.Array,
     *,
-    nt: int,
-    columns: int,
-    limit: int,
+    tiling: Tiling,
     tiles: int,
     rest: int,
-    interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(tile_minor int32[tiles], words uint32[tiles * nt * ceil(nt / 32)], rest_minor int32[rest]).
 
@@ -119,7 +119,7 @@ def fill_tiles(
     tiles > 0, and rest_ptr, which ends at rest. tile_minor ascends in a row of tiles, rest_minor
     in a row; bit b of word w of line i of a tile is the entry of row i, column 32 w + b.
     """
-    c = _fixed(indptr, indices, nt, columns, limit)
+    c = _fixed(indptr, indices, tiling)
     ctas, threads = _grid(c)
 
     def kernel(k, g):
@@ -155,35 +155,52 @@ def fill_tiles(
         operands,
         {
             "tile_minor": tiles,
-            "words": (tiles * nt * c.each, jnp.uint32),
+            "words": (tiles * c.nt * c.each, jnp.uint32),
             "rest_minor": max(rest, 1),
         },
         ctas=ctas,
         threads=threads,
         shared_words=c.words,
         name="tile_fill",
-        interpret=interpret,
+        interpret=tiling.interpret,
     )
     return out["tile_minor"], out["words"], out["rest_minor"][:rest]
 
 
-def _fixed(indptr, indices, nt, columns, limit):
-    across, m = -(-columns // nt), indptr.shape[0] - 1
-    down = -(-m // nt)
+class _Job(NamedTuple):
+    """The static parameters of a launch.
+
+    down, across: rows and columns of tiles. window: counters of a CTA. unroll: strides of a warp in
+    flight together. each: words of a line of a tile. shift: log2 nt. words: of shared memory.
+    """
+
+    nt: int
+    m: int
+    limit: int
+    down: int
+    across: int
+    window: int
+    unroll: int
+
+    @property
+    def each(self):
+        return max(self.nt // 32, 1)
+
+    @property
+    def shift(self):
+        return self.nt.bit_length() - 1
+
+    @property
+    def words(self):
+        return COUNTERS + self.window
+
+
+def _fixed(indptr, indices, tiling):
+    nt, m = tiling.nt, indptr.shape[0] - 1
+    down, across = -(-m // nt), -(-tiling.columns // nt)
     many = indices.shape[0] > SMALL * down
     window = min(across, WINDOWS[many])
-    return types.SimpleNamespace(
-        nt=nt,
-        m=m,
-        limit=limit,
-        down=down,
-        each=max(nt // 32, 1),
-        across=across,
-        shift=nt.bit_length() - 1,
-        window=window,
-        words=COUNTERS + window,
-        unroll=UNROLL if many else 1,
-    )
+    return _Job(nt, m, tiling.limit, down, across, window, UNROLL if many else 1)
 
 
 def _grid(c):

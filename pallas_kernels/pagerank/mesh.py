@@ -24,9 +24,6 @@ barriers, cut rows and waiting for the slower device; the pass before takes 150.
 walk takes 110.
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import functools
 import math
 import operator
@@ -37,12 +34,13 @@ import jax.numpy as jnp
 from ..rows.by_length import ByLength
 from ..rows.by_vertex import Vertices
 from ..rows.lanes import Lanes
-from ..rows.merge_path import LIMIT, Shape
+from ..rows.merge_path import LIMIT
 from ..rows.pieces import RowsInPieces
 from ..simt.barrier import MeshBarrier
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
+from .one_gpu import Limits
 
 PAYLOAD_WORDS = 3  # of a barrier: L1 change, mass on vertices without edges, sum of the hashes
 WARPS = 32
@@ -64,18 +62,10 @@ def pagerank(
     weights: jax.Array,
     positions: jax.Array,
     personalization: jax.Array,
-    damping: jax.Array,
-    tol: jax.Array,
-    max_iterations: jax.Array,
-    min_iterations: jax.Array,
+    limits: Limits,
     *,
     axes: tuple[str, ...],
-    n: int,
-    shape: Shape = SHAPE,
-    ctas: int | None = None,
-    pieces: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
     """(scores float32[n], iterations int32, change float32, status int32, refused int32), called
     inside a `shard_map`; the same on every device.
@@ -84,29 +74,24 @@ def pagerank(
     device's places; a column is a place among those of all devices. personalization
     float32[places]: p, whose sum over all devices is 1, also the start. positions int32[n]: the
     place of each vertex, the same on every device.
-    axes: all axes of the mesh in their order. Iterates while the L1 change of the last step is
-    above tol or fewer than min_iterations were made, at most max_iterations times. status 0: right;
-    otherwise a barrier expired. refused 1: A is not symmetric, nothing was computed.
+    axes: all axes of the mesh in their order. status 0: right; otherwise a barrier expired. refused
+    1: A is not symmetric, nothing was computed.
     """
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
-    ctas = ctas or resident_ctas()
+    ctas, threads, n = grid.ctas or resident_ctas(), grid.threads or 1024, positions.shape[0]
     cost = ROW_COST if ROW_COST * places + indices.shape[0] < LIMIT else 1
-    f32, i32 = jnp.float32, jnp.int32
-    knobs = [jnp.asarray(x, f32) for x in (damping, tol)]
-    limits = [jnp.asarray(x, i32) for x in (max_iterations, min_iterations)]
+    f32 = jnp.float32
     path, warps = cost * places + indices.shape[0], threads // 32
-    pieces = pieces or min(max(path // (LEAST * ctas * warps), 1), PIECES)
-    pieces, shared = pieces * ctas * warps, 2 * shape.shared_words(threads)
+    pieces = min(max(path // (LEAST * ctas * warps), 1), PIECES) * ctas * warps
     out = launch(
-        lambda k, m: _PageRank(k, m, places, n, shape, cost, pieces).run(),
+        lambda k, m: _PageRank(k, m, places, n, cost, pieces).run(),
         {
             "indptr": indptr,
             "indices": indices,
             "weights": weights,
             "positions": positions,
             "personalization": personalization.astype(f32),
-            "knobs": jnp.stack(knobs),
-            "limits": jnp.stack(limits),
+            **limits.operands(),
         },
         {
             **{name: (places, f32) for name in ("rank", "inverse")},
@@ -119,11 +104,11 @@ def pagerank(
         },
         ctas=ctas,
         threads=threads,
-        shared_words=shared + threads + 2 * WARPS + 160,
+        shared_words=2 * SHAPE.shared_words(threads) + threads + 2 * WARPS + 160,
         more_control=MeshBarrier.control_words(devices, PAYLOAD_WORDS) + 1,
         name="pagerank_on_mesh",
         axes=axes,
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     steps, status, refused = out["summary"]
     return out["scores"], steps, out["change"][0], status, refused
@@ -132,9 +117,9 @@ def pagerank(
 class _Pass(RowsInPieces):
     """A pass over the entries of this device."""
 
-    def __init__(self, k, m, places, shape, cost, pieces):
+    def __init__(self, k, m, places, cost, pieces):
         streams, zero = [m.indices, m.weights], k.const(0.0, "f32")
-        super().__init__(k, m, m.indptr, places, streams, shape, zero, cost, pieces)
+        super().__init__(k, m, places, streams, SHAPE, zero, cost, pieces)
 
     def combine(self, a, b):
         return a + b
@@ -143,12 +128,12 @@ class _Pass(RowsInPieces):
 class _PageRank(_Pass):
     """One launch."""
 
-    def __init__(self, k, m, places, n, shape, cost, pieces):
-        super().__init__(k, m, places, shape, cost, pieces)
+    def __init__(self, k, m, places, n, cost, pieces):
+        super().__init__(k, m, places, cost, pieces)
         self.all_places, self.vertices = places * k.devices, Vertices(k, m, places, n)
         self.within = k.shared(2 * WARPS, "f32")
         self.barrier = MeshBarrier(k, m.control, PAYLOAD_WORDS)
-        self.before = _Before(k, m, places, shape, cost, pieces)
+        self.before = _Before(k, m, places, cost, pieces)
         self.left = CONTROL_WORDS + MeshBarrier.control_words(k.devices, PAYLOAD_WORDS)
 
     def run(self):
@@ -269,8 +254,8 @@ class _Before(_Pass):
     """The pass before the first step: the strength of each row, and the sum of hashes that is 0 if
     A is symmetric; each thread has its part of that sum in shared memory."""
 
-    def __init__(self, k, m, places, shape, cost, pieces):
-        super().__init__(k, m, places, shape, cost, pieces)
+    def __init__(self, k, m, places, cost, pieces):
+        super().__init__(k, m, places, cost, pieces)
         self.offset, self.all_places = k.device * places, places * k.devices
         self.sum = k.shared(k.threads)
         k.store(self.sum, k.thread, 0)

@@ -16,58 +16,69 @@ graph from L2: with vertices by falling degree 68% of them hit in the L1 cache (
 copy. luxembourg_osm 4.6 us: barrier, reductions and one chain of accesses.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ..fixpoint.increments import Increments
 from ..fixpoint.steps import Iteration
-from ..rows.sliced import BATCH, UNROLL, operands_of, shared_words, sizes, workspace
-from ..simt.device import resident_ctas
+from ..rows.sliced import operands_of, shared_words, sizes, workspace
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
+from ..tuning import constants
 
-LEAST = 1 << 17, 32  # vertices and mean entries from which `Increments` is faster (H200)
+LEAST = 32  # mean entries from which `Increments` may be faster, see `Constants.increments_from`
+
+
+class Limits(NamedTuple):
+    """damping: d. Iterates while the L1 change of the last step is above tol or fewer than
+    min_iterations were made, at most max_iterations times."""
+
+    damping: ArrayLike
+    tol: ArrayLike
+    max_iterations: ArrayLike
+    min_iterations: ArrayLike
+
+    def operands(self) -> dict[str, jax.Array]:
+        """As operands of a launch: knobs float32[2], limits int32[2]."""
+        knobs = [jnp.asarray(x, jnp.float32) for x in self[:2]]
+        limits = [jnp.asarray(x, jnp.int32) for x in self[2:]]
+        return {"knobs": jnp.stack(knobs), "limits": jnp.stack(limits)}
 
 
 def pagerank(
     strength: jax.Array,
     personalization: jax.Array,
-    damping: jax.Array,
-    tol: jax.Array,
-    max_iterations: jax.Array,
-    min_iterations: jax.Array,
+    limits: Limits,
     *,
     prepared: dict[str, jax.Array],
-    ctas: int | None = None,
-    threads: int = 1024,
-    batch: int = BATCH,
-    unroll: int = UNROLL,
     increments: bool | None = None,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """(scores float32[n], iterations int32, change float32, status int32).
 
     strength float32[n]: row sums of A; personalization float32[n]: p, of sum 1, also the start.
-    prepared: the in-edges by `prepare_pagerank`. Iterates while the L1 change of the last step is
-    above tol or fewer than min_iterations were made, at most max_iterations times. change is that
-    of the last step (inf before the first). status 0: right; otherwise a grid barrier expired.
+    prepared: the in-edges by `prepare_pagerank`. change is that of the last step (inf before the
+    first). status 0: right; otherwise a grid barrier expired.
     increments: whether changes in 16 bits are gathered (`fixpoint/increments.py`); None: where
     gathers of many vertices take most of the time.
     """
     n = strength.shape[0]
     if increments is None:
-        increments = n >= LEAST[0] and prepared["entries"].shape[0] >= LEAST[1] * n
+        many = n >= constants().increments_from
+        increments = many and prepared["entries"].shape[0] >= LEAST * n
     kind = Increments if increments else Iteration
     c = sizes(prepared, n)
-    c.weighted = "values" in prepared
-    f32, i32 = jnp.float32, jnp.int32
-    operands = operands_of(prepared, *(["values"] if c.weighted else []))
+    f32 = jnp.float32
+    operands = operands_of(prepared, *(["values"] if "values" in prepared else []))
     operands |= {
         "strength": strength.astype(f32),
         "personalization": personalization.astype(f32),
-        "knobs": jnp.stack([jnp.asarray(damping, f32), jnp.asarray(tol, f32)]),
-        "limits": jnp.stack([jnp.asarray(max_iterations, i32), jnp.asarray(min_iterations, i32)]),
+        **limits.operands(),
     }
-    ctas = ctas or resident_ctas()
+    ctas = grid.ctas or resident_ctas()
     outputs = {
         "scores": (n, f32),
         "summary": 2,
@@ -80,13 +91,14 @@ def pagerank(
         **kind.more(c),
     }
     out = launch(
-        lambda k, m: kind(k, c, m, kind.KINDS, batch=batch, unroll=unroll).run(),
+        lambda k, m: kind(k, c, m, kind.KINDS).run(),
         operands,
         outputs,
+        optional=("values",),
         ctas=ctas,
-        threads=threads,
+        threads=grid.threads or 1024,
         shared_words=shared_words(len(kind.KINDS)),
         name="pagerank",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return out["scores"], out["summary"][0], out["change"][0], out["summary"][1]

@@ -14,34 +14,19 @@ import dataclasses
 import math
 
 import jax
-import jax.numpy as jnp
 
-from ..simt.device import resident_ctas
+from ..rows.columns import NARROW, Tile, as_words, lanes_for
+from ..simt.device import DEFAULT_GRID, Grid, most_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
 
-NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
 LIMIT = 2**31 - 2**22  # pairs, and words of an operand, that int32 can count
 
 
-@dataclasses.dataclass(frozen=True)
-class Tile:
-    """lanes: of a pair, a power of two up to 32. words: that a lane loads together: 1, 2, 4.
-
-    unroll: pairs of a group in flight together. waves: number of CTAs over the number resident.
-    """
-
-    lanes: int
-    words: int
-    unroll: int = 4
-    waves: int = 2
-
-
 def tile_for(width: int) -> Tile:
-    """The tile for pairs of `width` words."""
-    words, lanes = math.gcd(width, 4), 1
-    while lanes < 32 and lanes * words < width:
-        lanes *= 2
+    """The tile for pairs of `width` words: a group of lanes takes a pair."""
+    words = math.gcd(width, 4)
+    lanes = lanes_for(width, words)
     return Tile(lanes, words, 4 if lanes * words * 2 > width else 2)
 
 
@@ -53,9 +38,7 @@ def sddmm(
     *,
     semiring: ScalarSemiring,
     tile: Tile | None = None,
-    ctas: int | None = None,
-    threads: int = 256,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """s[nse, heads] of x[m, heads, k], y[n, heads, k]; none of the sizes is 0.
 
@@ -67,14 +50,14 @@ def sddmm(
     narrow, term = NARROW.get(x.dtype.name), semiring.dtype
     valid = k
     if narrow:
-        x, y = (_words(v) for v in (x, y))
+        x, y = (as_words(v) for v in (x, y))
         k = x.shape[2]
     tile = tile or tile_for(k)
     pairs = nse * heads
     per_warp = 32 // tile.lanes * tile.unroll
-    if ctas is None:
-        most = resident_ctas() * (2048 // threads) * tile.waves
-        ctas = max(1, min(most, -(-pairs // (per_warp * (threads // 32)))))
+    threads = grid.threads or 256
+    wanted = -(-pairs // (per_warp * (threads // 32)))
+    ctas = grid.ctas or most_ctas(wanted, threads, tile.waves)
     job = _Job(m, n, heads, pairs, k, valid, tile, semiring, narrow)
     s = launch(
         lambda k, g: _Dots(k, g, job).run(),
@@ -83,15 +66,9 @@ def sddmm(
         ctas=ctas,
         threads=threads,
         name="sddmm",
-        interpret=interpret,
+        interpret=grid.interpret,
     )["s"]
     return s.reshape(nse, heads)
-
-
-def _words(v):
-    """The last axis in words of two floats."""
-    v = jnp.pad(v, ((0, 0), (0, 0), (0, v.shape[2] % 2)))
-    return jax.lax.bitcast_convert_type(v.reshape(*v.shape[:2], -1, 2), jnp.uint32)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,26 +21,42 @@ of x that many entries share) and 1.0 ms: 90 percent of the sum. `benchmarks/NOT
 """
 
 import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ..rows.columns import Job, Product, Renamed, Tile
-from ..simt.device import resident_ctas
+from ..rows.columns import NARROW, Halves, Job, Product, Renamed, Tile, as_words, lanes_for
+from ..simt.device import DEFAULT_GRID, Grid, most_ctas, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
+from ..tuning import constants
 
-NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
+THREADS = 256
 LEAST, LONG = 64, 256  # a group takes at least so many rows and entries: see `ctas_for`
+
+
+class Config(NamedTuple):
+    """How `csr_spmm` computes.
+
+    dtype: of y; None: that of terms. log_sum: terms, float32, are combined to the logarithm of the
+    sum of their exponentials, whatever the semiring combines by. mixed: rows are sorted by length,
+    see `Job`. tile: its words divide those of a row of x; None: by `tile_for`.
+    """
+
+    dtype: Any = None
+    log_sum: bool = False
+    mixed: bool = False
+    tile: Tile | None = None
+
+
+DEFAULT_CONFIG = Config()
 
 
 def tile_for(width: int) -> Tile:
     """The tile for rows of x of `width` words: of 8 words or fewer two lanes more pay than one."""
     words = math.gcd(width, 4 if width > 8 else 2)
-    lanes = 1
-    while lanes < 32 and lanes * words < width:
-        lanes *= 2
-    return Tile(lanes, words)
+    return Tile(lanes_for(width, words), words, waves=constants().spmm_waves)
 
 
 def csr_spmm(
@@ -51,46 +67,39 @@ def csr_spmm(
     names: jax.Array | None = None,
     *,
     semiring: ScalarSemiring,
-    dtype=None,
-    log_sum: bool = False,
-    mixed: bool = False,
-    tile: Tile | None = None,
-    ctas: int | None = None,
-    threads: int = 256,
-    interpret: bool = False,
+    config: Config = DEFAULT_CONFIG,
+    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """y[n, k] of a matrix with n > 0 rows, at least one slot and one column, and k > 0.
 
     indptr int32[n + 1], indices int32[nse], data[nse]: a CSR; slots from indptr[n] on are not read.
     x[columns, k]; names int32: the row of x that each column stands for, any other number: none;
     None: the column itself. data and x are float32, int32, bfloat16 or float16, the last two
-    widened to float32. y has the dtype of terms, or `dtype`, one of the narrow ones where x is.
-    n + nse < `merge_path.LIMIT`, x and y less than 2^31 words. log_sum: terms, float32, are
-    combined to the logarithm of the sum of their exponentials, whatever `semiring.combine` says.
-    mixed: rows are sorted by length, see `Job`. tile.words divides the words of a row. ctas: for
-    one tile of columns; any number is right.
+    widened to float32. y has one of the narrow dtypes only where x has it. n + nse <
+    `merge_path.LIMIT`, x and y less than 2^31 words. grid.ctas: for one tile of columns; any
+    number is right.
     """
     n, (columns, k) = indptr.shape[0] - 1, x.shape
     term, narrow = semiring.dtype, NARROW.get(x.dtype.name)
-    thin = narrow if dtype is not None and jnp.dtype(dtype) == x.dtype else None
-    x = jnp.pad(x, ((0, 0), (0, k % 2))) if narrow else x
-    width = x.shape[1] // 2 if narrow else k
-    tile = tile or tile_for(width)
+    thin = narrow if config.dtype is not None and jnp.dtype(config.dtype) == x.dtype else None
+    dense = as_words(x) if narrow else x
+    width = dense.shape[1]
+    tile, threads = config.tile or tile_for(width), grid.threads or THREADS
     tiles = -(-width // (tile.lanes * tile.words))
     groups = threads // tile.lanes
-    if ctas is None:
-        ctas = ctas_for((n + indices.shape[0]) / groups, threads, tile, tiles)
+    ctas = grid.ctas or ctas_for((n + indices.shape[0]) / groups, threads, tile, tiles)
     per_word = 2 if narrow else 1
     parts = tiles * ctas * groups * 2 * tile.lanes * tile.words * per_word
     packed = NARROW.get(data.dtype.name) if data.shape[0] % 2 == 0 else None
     if data.dtype.name in NARROW:
-        data = _words(data.reshape(-1, 2)) if packed else data.astype(jnp.float32)
-    parts *= 2 if log_sum else 1
-    job = Job(n, width, columns, ctas, tile, semiring, narrow, thin, packed, log_sum, mixed)
+        data = as_words(data) if packed else data.astype(jnp.float32)
+    parts *= 2 if config.log_sum else 1
+    halves = Halves(narrow, thin, packed)
+    job = Job(n, width, columns, ctas, tile, semiring, halves, config.log_sum, config.mixed)
     kind, renamed = (Product, {}) if names is None else (Renamed, {"names": names})
     y = launch(
         lambda k, m: kind(k, m, job).run(),
-        {"indptr": indptr, "indices": indices, "data": data, "x": _words(x, per_word)} | renamed,
+        {"indptr": indptr, "indices": indices, "data": data, "x": dense.reshape(-1)} | renamed,
         {
             "y": (n * width * (1 if thin else per_word), jnp.uint32 if thin else term),
             "parts": (parts, term),
@@ -99,7 +108,7 @@ def csr_spmm(
         threads=threads,
         more_control=tiles * ctas * groups,
         name="csr_spmm",
-        interpret=interpret,
+        interpret=grid.interpret,
     )["y"]
     y = jax.lax.bitcast_convert_type(y, x.dtype) if thin else y
     return y.reshape(n, width * per_word)[:, :k]
@@ -114,9 +123,7 @@ def coo_spmm(
     *,
     semiring: ScalarSemiring,
     tile: Tile | None = None,
-    ctas: int | None = None,
-    threads: int = 256,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """y[n, k], the sums over the entries e with row[e] = i of mul(data[e], x[col[e]]), by atomics.
 
@@ -130,10 +137,8 @@ def coo_spmm(
     4 nse k of x, less what entries side by side share in L1, and as many added, 16 bytes an atomic.
     """
     (columns, width), nse = x.shape, row.shape[0]
-    tile = tile or tile_for(width)
-    if ctas is None:
-        most = resident_ctas() * (2048 // threads) * tile.waves
-        ctas = max(1, min(most, -(-nse // threads)))
+    tile, threads = tile or tile_for(width), grid.threads or THREADS
+    ctas = grid.ctas or most_ctas(-(-nse // threads), threads, tile.waves)
     return launch(
         lambda k, g: _Scattered(k, g, (n, columns, width, nse), tile, semiring).run(),
         {"row": row, "col": col, "data": data, "x": x.reshape(-1)},
@@ -142,7 +147,7 @@ def coo_spmm(
         ctas=ctas,
         threads=threads,
         name="coo_spmm",
-        interpret=interpret,
+        interpret=grid.interpret,
     )["y"].reshape(n, width)
 
 
@@ -205,11 +210,4 @@ def ctas_for(work: float, threads: int, tile: Tile, tiles: int) -> int:
     """
     full = 2 * resident_ctas() // tiles
     ctas = max(min(-(-work // LEAST), full), -(-work // LONG))
-    return int(max(1, min(ctas, resident_ctas() * (2048 // threads) * tile.waves)))
-
-
-def _words(x, per_word=2):
-    """x as a flat array of words."""
-    if per_word == 1:
-        return x.reshape(-1)
-    return jax.lax.bitcast_convert_type(x.reshape(-1, 2), jnp.uint32)
+    return most_ctas(ctas, threads, tile.waves)

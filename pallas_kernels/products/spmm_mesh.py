@@ -11,18 +11,15 @@ Cost: the work of one device over its own rows; over each link 4 k bytes for eac
 overlapped with that work; the last CTA of a device waits for the last ones of the others.
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import jax
 
 from ..rows.columns import Job, Renamed
 from ..simt.barrier import MeshBarrier
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, most_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring
-from .spmm import LEAST, tile_for
+from .spmm import LEAST, THREADS, tile_for
 
 
 def spmm(
@@ -33,11 +30,8 @@ def spmm(
     names: jax.Array,
     *,
     axes: tuple[str, ...],
-    n: int,
     semiring: ScalarSemiring,
-    ctas: int | None = None,
-    threads: int = 256,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(y[n, k], status int32), inside of a `shard_map`: the same on every device.
 
@@ -50,16 +44,15 @@ def spmm(
     vain.
     """
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
-    width = x.shape[1]
-    tile = tile_for(width)
+    n, width = x.shape
+    tile, threads = tile_for(width), grid.threads or THREADS
     tiles = -(-width // (tile.lanes * tile.words))
     groups = threads // tile.lanes
-    if ctas is None:
-        most = resident_ctas() * (2048 // threads) * tile.waves
-        ctas = max(1, min(most, -(-(places + indices.shape[0]) // (LEAST * groups))))
+    work = -(-(places + indices.shape[0]) // (LEAST * groups))
+    ctas = grid.ctas or most_ctas(work, threads, tile.waves)
     parts = tiles * ctas * groups * 2 * tile.lanes * tile.words
     more = tiles * ctas * groups
-    job = Job(places, width, n, ctas, tile, semiring, None, None, None, False, mixed=True)
+    job = Job(places, width, n, ctas, tile, semiring, mixed=True)
     out = launch(
         lambda k, m: _OnMesh(k, m, job, n, more).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x.reshape(-1), "names": names},
@@ -70,7 +63,7 @@ def spmm(
         more_control=more + MeshBarrier.control_words(devices, 1),
         name="spmm_on_mesh",
         axes=axes,
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return out["y"].reshape(n, width), out["status"][0]
 

@@ -17,9 +17,6 @@ chunks of the rows of the other devices. Two H200, R-MAT 20, 128 columns: 2.2 to
 sent (one GPU 3.1).
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 import dataclasses
 
 import jax
@@ -27,11 +24,11 @@ import jax.numpy as jnp
 
 from ..rows.columns import Job, Product, Tile
 from ..simt.barrier import MeshBarrier
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring, uses
-from .spmm import ctas_for, tile_for
+from .spmm import THREADS, ctas_for, tile_for
 
 CHUNK = 64  # columns of a chunk
 LOCAL = 2**30  # added to the numbers of local rows of x; no array has so many places
@@ -54,11 +51,7 @@ def row_sharded_spmm(
     *,
     axes: tuple[str, ...],
     semiring: ScalarSemiring,
-    tile: Tile | None = None,
-    senders: int = SENDERS,
-    ctas: int | None = None,
-    threads: int = 256,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(y[places, k] of this device, status int32), called inside a `shard_map`; k > 0.
 
@@ -70,11 +63,11 @@ def row_sharded_spmm(
     """
     devices = jax.lax.axis_size(axes)
     places, width = x.shape
-    tile = tile or chunk_for(width)
+    tile, threads = chunk_for(width), grid.threads or THREADS
     columns = tile.lanes * tile.words
     groups = threads // tile.lanes
-    ctas = ctas or ctas_for((places + indices.shape[0]) / groups, threads, tile, 1)
-    job = Job(places, width, places * devices, ctas, tile, semiring, None, None, None, False)
+    ctas = grid.ctas or ctas_for((places + indices.shape[0]) / groups, threads, tile, 1)
+    job = Job(places, width, places * devices, ctas, tile, semiring)
     operands = {
         "indptr": indptr,
         "indices": indices,
@@ -85,13 +78,13 @@ def row_sharded_spmm(
     }
     capacity = max(devices - 1, 1) * places * columns, x.dtype
     sent = {"next": capacity, "status": 1}
-    how = {"threads": threads, "interpret": interpret}
+    how = {"threads": threads, "interpret": grid.interpret}
     met = MeshBarrier.control_words(devices, 1)
 
     def start(k, m):
         _Chunk(k, m, job, devices, k.ctas, 0).send_first()
 
-    many = ctas if interpret else 2048 // threads * resident_ctas()
+    many = ctas if grid.interpret else 2048 // threads * resident_ctas()
     out = launch(
         start,
         {name: operands[name] for name in ("x", "needed", "me")},
@@ -106,7 +99,7 @@ def row_sharded_spmm(
     status, y = out["status"][0], None
     for c in range(-(-width // columns)):
         last = (c + 1) * columns >= width
-        first = 0 if last else senders
+        first = 0 if last else SENDERS
 
         def multiply(k, m, c=c, first=first):
             _Chunk(k, m, job, devices, first, c).run()

@@ -17,18 +17,21 @@ gather a tile, 1 (nt = 16) or 2 bytes an entry of the tiles whose tile of x is n
 and an atomic for each product.
 """
 
-import types
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import Ranges, flatten, piece_capacity
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import CONTROL_WORDS, launch
-from ..simt.scalar_jaxpr import evaluate, trace
+from ..simt.scalar_jaxpr import KINDS, evaluate, trace
 from . import spmspv_small
 from .sparse_result import ATOMIC, SparseResult, accumulator_dtype, shared_words
 
+THREADS = 1024
 PIECES = 40  # control word: pieces of long ranges
 # `spmspv_small` is considered if x has at most LIKELY products, estimated from the mean column, and
 # used if a CTA walks at most FEW
@@ -36,46 +39,110 @@ LIKELY, FEW = 65_536, 32_768
 TILE_UNROLL = 1  # strides of 32 tiles in flight: each carries a copy of the loop over entries
 
 
+class Entries(NamedTuple):
+    """x: its first `count` entries, of indices int32[k] and data[k], float32 or int32."""
+
+    indices: jax.Array
+    data: jax.Array
+    count: jax.Array
+
+    def operands(self):
+        x = {"x_indices": self.indices, "x_data": self.data}
+        return x | {"x_count": jnp.atleast_1d(self.count)}
+
+
+class Result(NamedTuple):
+    """y[rows], sums of mul(a, x) with a capacity of nse entries.
+
+    add: "add", "min" or "max". mul: a function of scalars that `scalar_jaxpr.refuse` accepts.
+    allowed uint32[ceil(rows / 32)]: bits of the rows that may be written; None: all.
+    """
+
+    rows: int
+    nse: int
+    add: str
+    mul: Callable
+    allowed: jax.Array | None = None
+
+    def operands(self):
+        return {} if self.allowed is None else {"allowed": self.allowed}
+
+
+class Tiles(NamedTuple):
+    """A matrix in tiles of nt x nt, as jaxspv.Tiled has it.
+
+    tile_ptr int32[ceil(rows / nt) + 1], tile_col int32[t], slot_ptr int32[t + 1]; packed uint32
+    words of 8-bit (nt = 16) or 16-bit local indices nt * row + column; data: the entries of the
+    tiles, then those of the remainder at (rest_row, rest_col), of which rows past the end are
+    padding.
+    """
+
+    tile_ptr: jax.Array
+    tile_col: jax.Array
+    slot_ptr: jax.Array
+    packed: jax.Array
+    data: jax.Array
+    rest_row: jax.Array
+    rest_col: jax.Array
+    nt: int
+    columns: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """The static parameters of one launch; capacity: of the list of pieces."""
+
+    m: int
+    nse: int
+    add: str
+    mul: Any
+    dtype: Any
+    kind: str
+    x_kind: str
+    capacity: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pushed(_Job):
+    """entries: of x up to which `spmspv_small` is considered. ascending: see `spmspv_push`."""
+
+    entries: int
+    ascending: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tiled(_Job):
+    """n: columns. down: rows of tiles. rest: entries outside of tiles, from first_rest on."""
+
+    nt: int
+    n: int
+    down: int
+    rest: int
+    first_rest: int
+
+
 def spmspv_push(
     indptr: jax.Array,
     indices: jax.Array,
     data: jax.Array,
-    x_indices: jax.Array,
-    x_data: jax.Array,
-    x_count: jax.Array,
+    x: Entries,
+    result: Result,
     *,
-    rows: int,
-    nse: int,
-    add: str,
-    mul,
     ascending: bool = False,
-    allowed: jax.Array | None = None,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """(indices int32[nse], data[nse], count int32, failed int32) of y = add_j mul(A[:, j], x[j]).
 
-    indptr int32[n + 1], indices int32[e], data[e]: the columns of A; x_indices int32[k], x_data[k],
-    of which the first x_count are entries. data and x_data are float32 or int32; mul(a, x) is a
-    function of scalars that `scalar_jaxpr.refuse` accepts; add is "add", "min" or "max".
-    ascending: the rows of a column ascend. allowed uint32[ceil(rows / 32)]: bits of the rows that
-    may be written. indices is `rows` past the count, data arbitrary. failed is 1 where the result
-    does not fit into nse (the first entries are right then) or a grid barrier expired (nothing is).
+    indptr int32[n + 1], indices int32[e], data[e], float32 or int32: the columns of A. ascending:
+    the rows of a column ascend. indices is `rows` past the count, data arbitrary. failed is 1 where
+    the result does not fit into nse (the first entries are right then) or a grid barrier expired
+    (nothing is).
     """
-    c = _fixed(data, x_data, mul, add, rows, nse)
-    operands = dict(
-        indptr=indptr,
-        indices=indices,
-        data=data,
-        x_indices=x_indices,
-        x_data=x_data,
-        x_count=jnp.atleast_1d(x_count),
-    )
-    c.capacity = piece_capacity(indices.shape[0])
     likely = LIKELY * (indptr.shape[0] - 1) // indices.shape[0]
-    c.entries, c.ascending = min(likely, spmspv_small.PARTS * threads), ascending
-    return _launch(_push, c, operands, allowed, {}, ctas, threads, interpret, "spmspv_push")
+    entries = min(likely, spmspv_small.PARTS * (grid.threads or THREADS))
+    job = _Pushed(*_fixed(data, x, result, indices), entries, ascending)
+    operands = {"indptr": indptr, "indices": indices, "data": data}
+    return _launch(_push, job, operands | x.operands() | result.operands(), {}, grid)
 
 
 def _column(k, g):
@@ -122,54 +189,16 @@ def _push(k, c, g, control, y, pad):
 
 
 def spmspv_tile(
-    tile_ptr: jax.Array,
-    tile_col: jax.Array,
-    slot_ptr: jax.Array,
-    packed: jax.Array,
-    data: jax.Array,
-    rest_row: jax.Array,
-    rest_col: jax.Array,
-    x_indices: jax.Array,
-    x_data: jax.Array,
-    x_count: jax.Array,
-    *,
-    nt: int,
-    rows: int,
-    columns: int,
-    nse: int,
-    add: str,
-    mul,
-    allowed: jax.Array | None = None,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    tiles: Tiles, x: Entries, result: Result, *, grid: Grid = DEFAULT_GRID
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """The result of `spmspv_push` for a matrix in tiles: the arrays of jaxspv.Tiled.
-
-    tile_ptr int32[ceil(rows / nt) + 1], tile_col int32[t], slot_ptr int32[t + 1]; packed uint32
-    words of 8-bit (nt = 16) or 16-bit local indices nt * row + column; data: the entries of the
-    tiles, then those of the remainder at (rest_row, rest_col), of which rows past the end are
-    padding.
-    """
-    c = _fixed(data, x_data, mul, add, rows, nse)
-    c.nt, c.n, c.capacity = nt, columns, piece_capacity(tile_col.shape[0])
-    c.down, c.rest = tile_ptr.shape[0] - 1, rest_row.shape[0]
-    c.first_rest = data.shape[0] - c.rest
-    operands = dict(
-        tile_ptr=tile_ptr,
-        tile_col=tile_col,
-        slot_ptr=slot_ptr,
-        packed=packed,
-        data=data,
-        rest_row=rest_row,
-        rest_col=rest_col,
-        x_indices=x_indices,
-        x_data=x_data,
-        x_count=jnp.atleast_1d(x_count),
-    )
+    """The result of `spmspv_push` for a matrix in tiles."""
+    rest, columns = tiles.rest_row.shape[0], tiles.columns
+    sizes = tiles.nt, columns, tiles.tile_ptr.shape[0] - 1, rest, tiles.data.shape[0] - rest
+    job = _Tiled(*_fixed(tiles.data, x, result, tiles.tile_col), *sizes)
+    operands = {name: a for name, a in tiles._asdict().items() if name not in ("nt", "columns")}
     padded = -(-columns // 64) * 64
-    more = {"x_dense": (padded, x_data.dtype), "x_bits": padded // 32}
-    return _launch(_tile, c, operands, allowed, more, ctas, threads, interpret, "spmspv_tile")
+    more = {"x_dense": (padded, x.data.dtype), "x_bits": padded // 32}
+    return _launch(_tile, job, operands | x.operands() | result.operands(), more, grid)
 
 
 def _tile(k, c, g, control, y, pad):
@@ -247,27 +276,19 @@ def _entries(k, c, g, y, places, payloads, valid):
     y.combine(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], here)
 
 
-def _fixed(data, x_data, mul, add, rows, nse):
-    if add not in ATOMIC:
-        raise ValueError(f"`add` must be one of {ATOMIC}; got {add!r}.")
-    closed = trace(mul, data.dtype, x_data.dtype)
-    dtype = closed.jaxpr.outvars[0].aval.dtype
-    kinds = {"float32": "f32", "int32": "i32"}
-    return types.SimpleNamespace(
-        m=rows,
-        nse=nse,
-        add=add,
-        mul=closed,
-        dtype=dtype,
-        kind=kinds[dtype.name],
-        x_kind=kinds[jnp.dtype(x_data.dtype).name],
-    )
+def _fixed(data, x, result, listed):
+    """The fields of `_Job`; listed: what ranges are cut from."""
+    if result.add not in ATOMIC:
+        raise ValueError(f"`add` must be one of {ATOMIC}; got {result.add!r}.")
+    mul = trace(result.mul, data.dtype, x.data.dtype)
+    dtype = mul.out_avals[0].dtype
+    kinds = KINDS[dtype.name], KINDS[jnp.dtype(x.data.dtype).name]
+    capacity = piece_capacity(listed.shape[0])
+    return result.rows, result.nse, result.add, mul, dtype, *kinds, capacity
 
 
-def _launch(body, c, operands, allowed, more, ctas, threads, interpret, name):
-    ctas = ctas or resident_ctas()
-    if allowed is not None:
-        operands["allowed"] = allowed
+def _launch(body, c, operands, more, grid):
+    ctas, threads = grid.ctas or resident_ctas(), grid.threads or THREADS
     outputs = {
         "y_indices": c.nse,
         "y_data": (c.nse, c.dtype),
@@ -324,7 +345,7 @@ def _launch(body, c, operands, allowed, more, ctas, threads, interpret, name):
         threads=threads,
         shared_words=words,
         more_control=ctas,
-        name=name,
-        interpret=interpret,
+        name="spmspv_push" if body is _push else "spmspv_tile",
+        interpret=grid.interpret,
     )
     return out["y_indices"], out["y_data"], out["summary"].reshape(()), out["failed"].reshape(())

@@ -20,16 +20,17 @@ from ..rows.cut import each_cut_row, join_in_cta
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..rows.stream import Stream
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import ARRIVALS
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
+from ..tuning import constants
 
-SHAPES: tuple[tuple[float, Shape], ...] = (
-    (12, Stream(1, 4)),
-    (32, Lanes(8, 3, 1, ahead=True)),
-    (64, Stream(1, 8)),
-    (math.inf, Lanes(16, 2, 4, ahead=True, stream=True)),
+SHAPES: tuple[Shape, ...] = (  # from short rows to long ones: see `Constants.spmv_bounds`
+    Stream(1, 4),
+    Lanes(8, 3, 1, ahead=True),
+    Stream(1, 8),
+    Lanes(16, 2, 4, ahead=True, stream=True),
 )
 IN_GROUPS = Stream(1, 4)
 SHARED = 32 * 2 + 4  # words: a row and a value of each warp; whether this CTA is the last
@@ -44,9 +45,7 @@ def csr_spmv(
     semiring: ScalarSemiring,
     width: int = 1,
     shape: Shape | None = None,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """y[n] of a matrix with n > 0 rows, at least one slot and at least one column.
 
@@ -56,8 +55,9 @@ def csr_spmv(
     indices[e] on, a multiple of width, and the values from data[e width] on.
     """
     n = indptr.shape[0] - 1
-    shape = shape or (IN_GROUPS if width > 1 else shape_for(n, indices.shape[0], SHAPES))
-    ctas = ctas or resident_ctas()
+    table = tuple(zip((*constants().spmv_bounds, math.inf), SHAPES, strict=True))
+    shape = shape or (IN_GROUPS if width > 1 else shape_for(n, indices.shape[0], table))
+    ctas, threads = grid.ctas or resident_ctas(), grid.threads or 1024
     return launch(
         lambda k, m: _Product(k, m, n, x.shape[0], shape, semiring, width).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x},
@@ -66,7 +66,7 @@ def csr_spmv(
         threads=threads,
         shared_words=SHARED + shape.shared_words(threads),
         name="csr_spmv",
-        interpret=interpret,
+        interpret=grid.interpret,
     )["y"]
 
 

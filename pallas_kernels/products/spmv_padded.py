@@ -14,7 +14,7 @@ import functools
 
 import jax
 
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 
@@ -30,9 +30,7 @@ def padded_spmv(
     semiring: ScalarSemiring,
     slices: tuple[jax.Array, jax.Array] | None = None,
     unroll: int = UNROLL,
-    ctas: int | None = None,
-    threads: int = 512,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """y[rows] of a matrix with rows > 0, at least one slot and at least one column.
 
@@ -84,8 +82,8 @@ def padded_spmv(
         kernel,
         {"indices": indices, "data": data, "x": x, **listed},
         {"y": (rows, semiring.dtype)},
-        ctas=ctas or 2 * resident_ctas(),
-        threads=threads,
+        ctas=grid.ctas or 2 * resident_ctas(),
+        threads=grid.threads or 512,
         name="sell_spmv" if listed else "ell_spmv",
-        interpret=interpret,
+        interpret=grid.interpret,
     )["y"]

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..rows.stream import Stream
-from ..simt.device import resident_ctas, target
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
 from ..simt.launch import launch
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
@@ -43,10 +43,7 @@ def csr_vjp(
     x: jax.Array | None = None,
     data: jax.Array | None = None,
     hot: int = 0,
-    shape: Shape | None = None,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array | None, jax.Array | None]:
     """(by_values float32[nse], by_vector float32[n_cols]); n, n_cols, nse > 0.
 
@@ -57,7 +54,7 @@ def csr_vjp(
     `merge_path.LIMIT`. Any number of CTAs is right.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    shape = shape or shape_for(n, nse, SHAPES)
+    shape, threads = shape_for(n, nse, SHAPES), grid.threads or 1024
     capacity = target().shared_bytes // 4 - RESERVED - shape.shared_words(threads)
     hot = 0 if data is None else min(hot, capacity)
     operands = {"indptr": indptr, "indices": indices, "w": w, "x": x, "data": data}
@@ -74,11 +71,11 @@ def csr_vjp(
         {} if x is None else {"by_values": (nse, jnp.float32)},
         inout={} if data is None else {"by_vector": jnp.zeros(n_cols, jnp.float32)},
         optional=("x", "data"),
-        ctas=ctas or resident_ctas(),
+        ctas=grid.ctas or resident_ctas(),
         threads=threads,
         shared_words=hot + shape.shared_words(threads),
         name="csr_vjp",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return out.get("by_values"), out.get("by_vector")
 

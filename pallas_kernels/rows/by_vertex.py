@@ -1,8 +1,5 @@
 """Places of vertices on a mesh, and results by vertex from values by place."""
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 UNROLL = 3  # groups of four vertices in flight a thread, which waits for two dependent accesses
 
 

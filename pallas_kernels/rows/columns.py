@@ -7,12 +7,17 @@ them to arrive combines the parts.
 """
 
 import dataclasses
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
 
 from ..simt.folds import Fold, LogSum
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 from .merge_path import place, search
 
+NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
 AHEAD = 4  # pieces of one row whose parts are loaded together
 
 
@@ -31,14 +36,33 @@ class Tile:
     waves: int = 2
 
 
+def lanes_for(width: int, words: int) -> int:
+    """The lanes of a group for rows of `width` words, `words` a lane."""
+    return min(32, 1 << max(-(-width // words) - 1, 0).bit_length())
+
+
+def as_words(x):
+    """Floats of 16 bits as words of two: the last axis, a zero behind an odd number."""
+    if x.shape[-1] % 2:
+        x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 1)])
+    return lax.bitcast_convert_type(x.reshape(*x.shape[:-1], -1, 2), jnp.uint32)
+
+
+class Halves(NamedTuple):
+    """The 16-bit floats in the words of x, y and data; None: their words are 32-bit values."""
+
+    x: str | None = None
+    y: str | None = None
+    data: str | None = None
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
     """The static parameters of one launch.
 
-    width: words of a row of x. ctas: CTAs of one tile of columns. narrow, thin, packed: the 16-bit
-    floats in the words of x, y and data, or None. mixed: CTAs alternate between pieces from both
-    ends of the path, for rows sorted by length: so long rows, which mostly read, and short ones,
-    which mostly write, are in flight together.
+    width: words of a row of x. ctas: CTAs of one tile of columns. mixed: CTAs alternate between
+    pieces from both ends of the path, for rows sorted by length: so long rows, which mostly read,
+    and short ones, which mostly write, are in flight together.
     """
 
     n: int
@@ -47,10 +71,8 @@ class Job:
     ctas: int
     tile: Tile
     semiring: ScalarSemiring
-    narrow: str | None
-    thin: str | None
-    packed: str | None
-    log_sum: bool
+    halves: Halves = Halves()
+    log_sum: bool = False
     mixed: bool = False
 
 
@@ -60,7 +82,7 @@ class Product:
     def __init__(self, k, g, job):
         self.k, self.g, self.job = k, g, job
         tile = job.tile
-        self.size = tile.words * (2 if job.narrow else 1)  # columns of a lane
+        self.size = tile.words * (2 if job.halves.x else 1)  # columns of a lane
         self.fold = LogSum(k, self.size) if job.log_sum else Fold(k, job.semiring, self.size)
         self.member, self.leader = k.lane & (tile.lanes - 1), k.lane & -tile.lanes
         part = k.cta // job.ctas
@@ -166,10 +188,10 @@ class Product:
         found = [self._row_of(j) for j in found]
         if not uses(self.job.semiring.mul, 0):
             return found
-        if not self.job.packed:
+        if not self.job.halves.data:
             return found + k.loads(self.g.data, places, masks, cache=cache)
         words = k.loads(self.g.data, [p >> 1 for p in places], masks, cache=cache)
-        both = [k.unpack(w, self.job.packed) for w in words]
+        both = [k.unpack(w, self.job.halves.data) for w in words]
         return found + [k.where((p & 1) == 0, *pair) for p, pair in zip(places, both, strict=True)]
 
     def _row_of(self, j):
@@ -222,9 +244,9 @@ class Product:
             return [None] * self.size
         at = j * job.width + self.column
         words = k.load_vec(self.g.x, at, job.tile.words, mask=mask, cache="nc")
-        if not job.narrow:
+        if not job.halves.x:
             return words
-        return [v for w in words for v in k.unpack(w, job.narrow)]
+        return [v for w in words for v in k.unpack(w, job.halves.x)]
 
     def _flush(self, r, end, later, *acc):
         """Row r ends: stores it; the part of a row that began in the piece before goes to
@@ -237,9 +259,9 @@ class Product:
     def _store(self, r, acc, mask):
         k, job = self.k, self.job
         at, acc = r * job.width + self.column, self.fold.result(acc)
-        if job.thin:
-            acc = [k.pack(a, b, job.thin) for a, b in zip(acc[::2], acc[1::2], strict=True)]
-        elif job.narrow:
+        if job.halves.y:
+            acc = [k.pack(a, b, job.halves.y) for a, b in zip(acc[::2], acc[1::2], strict=True)]
+        elif job.halves.x:
             at = at * 2
         for j in range(0, len(acc), 4):
             k.store_vec(self.g.y, at + j, acc[j : j + 4], mask=mask & self.inside)

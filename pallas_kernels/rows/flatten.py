@@ -1,7 +1,5 @@
 """Ranges of different lengths, shared evenly by the lanes of a warp or by the warps of a grid."""
 
-import types
-
 UNROLL = 4  # strides of 32 places whose loads are in flight together
 LONG = 512  # a range longer than this is cut into pieces for other warps
 PIECE = 256
@@ -103,10 +101,15 @@ class Flat:
         return 0
 
     def walker(self, job):
-        return types.SimpleNamespace(walk=lambda first, stop: self._walk(job, first, stop))
+        return _FlatWalker(job)
 
-    def _walk(self, job, first, stop):
-        k = job.k
+
+class _FlatWalker:
+    def __init__(self, job):
+        self.job = job
+
+    def walk(self, first, stop):
+        k, job = self.job.k, self.job
 
         def rows(base):
             r = base + k.lane

@@ -13,9 +13,6 @@ Cost in addition to the walk: an atomic, two vectors and some 1.3 us of latency 
 row and a word a sum and piece; a grid barrier, and the parts of cut rows read once more.
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
 from .merge_path import CsrRows
 
 WORDS = 4  # of a piece: first row, first entry, whether the row began before, last: see `find`
@@ -27,11 +24,11 @@ class RowsInPieces(CsrRows):
     """`CsrRows` in pieces that warps take one by one; a kernel defines the same methods as there
     except `settle`.
 
-    m: memory with the arrays of `workspace`, and `control`.
+    m: memory with `indptr`, the arrays of `workspace`, and `control`.
     """
 
-    def __init__(self, k, m, indptr, n, streams, shape, identity, row_cost, pieces):
-        super().__init__(k, indptr, n, streams, shape, identity, row_cost)
+    def __init__(self, k, m, n, streams, shape, identity, row_cost, pieces):
+        super().__init__(k, m.indptr, n, streams, shape, identity, row_cost)
         self.m, self.pieces = m, pieces
         self.warps = k.cta * (k.threads // 32) + k.warp, k.ctas * (k.threads // 32)
         self.piece = None  # the one that is walked

@@ -14,7 +14,7 @@ For the limits of a step see `pagerank/one_gpu.py`.
 
 import functools
 import operator
-import types
+from typing import NamedTuple
 
 import jax
 
@@ -23,17 +23,21 @@ WARPS_MOST = 32
 ARRAYS = ("numbers", "vertices", "entries", "items", "splits", "starts", "counts")
 
 
-def sizes(prepared: dict[str, jax.Array], n: int) -> types.SimpleNamespace:
-    """The static numbers of prepared rows."""
-    c = types.SimpleNamespace(
-        n=n,
-        items=prepared["items"].shape[0],
-        positions=prepared["numbers"].shape[0],
-        slices=prepared["starts"].shape[0] - 1,
-        splits=prepared["splits"].shape[0],
-    )
-    c.base = c.positions - 32 * c.slices
-    return c
+class Sizes(NamedTuple):
+    """The static numbers of prepared rows; the slices begin at position `base`."""
+
+    n: int
+    items: int
+    positions: int
+    splits: int
+    base: int
+
+
+def sizes(prepared: dict[str, jax.Array], n: int) -> Sizes:
+    """The numbers of these arrays."""
+    names = "items", "numbers", "splits"
+    items, positions, splits = (prepared[name].shape[0] for name in names)
+    return Sizes(n, items, positions, splits, positions - 32 * (prepared["starts"].shape[0] - 1))
 
 
 def operands_of(prepared: dict[str, jax.Array], *more: str) -> dict[str, jax.Array]:

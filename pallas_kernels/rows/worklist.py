@@ -1,10 +1,10 @@
 """A worklist of rows, cut into short pieces and processed in rounds: by all CTAs, or by one CTA
 while there are few pieces."""
 
+from ..tuning import constants
 from .flatten import flatten
 
 PIECE = 32  # edges of a piece at most
-SOLO = 128  # a round of at most so many pieces is done by one CTA
 CAPACITY = 2048  # pieces of a round that this CTA has in shared memory
 TABLE = 1024  # entries of the hash table of rows that a round of one CTA has listed
 MANY = 8  # a row of so many pieces or more is listed by all lanes of the warp
@@ -31,6 +31,7 @@ class Worklist:
         self.a, self.capacity, self.width = a, capacity, width
         self.local, self.found = k.shared(2 * CAPACITY * width), k.shared(4)
         self.seen = k.shared(TABLE)
+        self.solo = min(constants().solo_pieces, CAPACITY)  # pieces of a round that one CTA does
 
     CONTROL_WORDS = TURNS * SET + 2
 
@@ -136,7 +137,7 @@ class Worklist:
         part_word, count_word = (self.first + TURNS * SET + j for j in range(2))
 
         def round_(ok, turn, part, count):
-            small = count <= SOLO
+            small = count <= self.solo
             self.clear(turn)
             by_one_cta = lambda: self._by_one_cta(visit, part, count, part_word, count_word)  # noqa: E731
             k.if_(small & (k.cta == 0), by_one_cta)
@@ -221,7 +222,7 @@ class Worklist:
             k.sync()
             return part + 1, count
 
-        going = lambda part, count: (count > 0) & (count <= SOLO)  # noqa: E731
+        going = lambda part, count: (count > 0) & (count <= self.solo)  # noqa: E731
         part, count = k.while_(going, round_, part, count)
         behind = (part & 1) * self.capacity
 

@@ -17,6 +17,7 @@ device (an exported program taken there) a grid barrier expires and the result s
 import dataclasses
 import functools
 import re
+from typing import NamedTuple
 
 import jax
 
@@ -70,6 +71,21 @@ class Device:
     capability: tuple[int, int] | None
 
 
+class Grid(NamedTuple):
+    """How a kernel is launched.
+
+    ctas: None: as many as suit the device. threads: of a CTA; None: as many as suit the kernel.
+    interpret: on the host, over NumPy arrays.
+    """
+
+    ctas: int | None = None
+    threads: int | None = None
+    interpret: bool = False
+
+
+DEFAULT_GRID = Grid()
+
+
 def target() -> Device:
     """The device that kernels traced now are for."""
     try:
@@ -94,6 +110,11 @@ def resident_ctas() -> int:
     return target().cores * CTAS_PER_CORE
 
 
+def most_ctas(wanted: float, threads: int, waves: int) -> int:
+    """At most `wanted` CTAs, at most `waves` times as many as are resident; at least one."""
+    return int(max(1, min(wanted, resident_ctas() * (2048 // threads) * waves)))
+
+
 def refused() -> str | None:
     """Why kernels do not run on the target; None where they do, or where none is known."""
     device = target()
@@ -108,11 +129,18 @@ def refused() -> str | None:
     return None
 
 
+def capability_of(device) -> tuple[int, int] | None:
+    """The compute capability of a device of JAX; None where it says none."""
+    version = getattr(device, "compute_capability", None)
+    if not version:
+        return None
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
 def _present(device) -> Device:
     """The properties of a GPU as the driver reports them, completed by its kind."""
-    version = getattr(device, "compute_capability", None)
-    major, minor = (int(v) for v in version.split(".")[:2]) if version else (0, 0)
-    named = _named(device.device_kind, (major, minor) if version else None)
+    named = _named(device.device_kind, capability_of(device))
     said = {"cores": "core_count", "shared_bytes": "shared_memory_per_block_optin"}
     said = {field: getattr(device, name, None) for field, name in said.items()}
     return dataclasses.replace(named, **{field: x for field, x in said.items() if x})

@@ -23,12 +23,12 @@ import jax
 import jax.numpy as jnp
 
 from ..products.spmv import csr_spmv
-from ..simt.device import resident_ctas, target
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
 from ..simt.scalar_jaxpr import ScalarSemiring
 from .assemble import assemble
 from .by_ctas import GROUP, LISTED, Config, rows_by_ctas
 from .by_warps import Warps, rows_by_warps
-from .job import LARGE, MEDIUM, MIDDLE, SATURATED, Job
+from .job import LARGE, MEDIUM, MIDDLE, SATURATED, Algebra, Job, MaskRows
 
 SHARE = 2048  # rows are cut into at least so many stretches, of eight rows or more
 MARGIN = 8192  # bytes of shared memory that are left free
@@ -40,7 +40,8 @@ class Tuning:
 
     few, middle: warps that take rows of few products together, and warps that take one or two rows
     of more products, or None; their `ctas` are a multiprocessor. large: products from which on a
-    row is large. medium_threads, medium_capacity, large_threads, large_capacity: threads and
+    row is large. most: no row has more products; launches for longer rows are left out, and need
+    not be compiled. medium_threads, medium_capacity, large_threads, large_capacity: threads and
     accumulators of the CTAs (0: as many as fit). window: columns that have a bit in shared memory
     (0: all, if they fit).
     """
@@ -48,6 +49,7 @@ class Tuning:
     few: Warps = Warps(4, 256, 32, 8, 16, 512)
     middle: Warps | None = Warps(4, 128, 2, 32, 512, 0)
     large: int = 16384
+    most: int = SATURATED
     medium_threads: int = 512
     medium_capacity: int = 4096
     large_threads: int = 1024
@@ -95,27 +97,22 @@ def spgemm_rows(
     *,
     columns: int,
     nse: int,
-    semiring: ScalarSemiring,
-    add: str | None = None,
-    mask: tuple[jax.Array, jax.Array, jax.Array | None] | None = None,
-    complement: bool = False,
+    algebra: Algebra,
+    mask: MaskRows | None = None,
     tuning: Tuning = Tuning(),
     interpret: bool = False,
 ) -> Rows:
     """The rows of C, in any order, up to nse entries: all launches except the last.
 
     a, b: (indptr, indices, data) of two CSR of float32 or int32, of m > 0 rows and of the inner
-    extent; entries of one place may repeat. semiring: `mul` takes scalars (a, b, i, k, j); the
-    identity of `combine` counts only in rows of many products. add: the atomic ("add", "min",
-    "max") that combines terms, or None. mask: (indptr, indices, data) of a CSR of (m, columns),
-    columns of a row ascending; data int32, or None: by structure.
+    extent; entries of one place may repeat.
     """
-    job = Job(a[0].shape[0] - 1, columns, max(nse, 1), semiring, add, complement)
+    complement = mask is not None and mask.complement
+    job = Job(a[0].shape[0] - 1, columns, max(nse, 1), algebra, complement)
     operands = dict(zip(("a_indptr", "a_indices", "a_data"), a, strict=True))
     operands |= dict(zip(("b_indptr", "b_indices", "b_data"), b, strict=True))
     if mask is not None:
-        names = ("m_indptr", "m_indices", "m_data")
-        operands |= {n: v for n, v in zip(names, mask, strict=True) if v is not None}
+        operands |= mask.operands()
     products = _products(a, b[0], interpret)
     cores = 2 if interpret else resident_ctas()
     few, middle = tuning.few, tuning.middle
@@ -130,9 +127,10 @@ def spgemm_rows(
         (LARGE, tuning.large_threads, tuning.large_capacity),
         (MEDIUM, tuning.medium_threads, tuning.medium_capacity),
     ):
-        config = _config(columns, threads, capacity, tuning.window, cores)
-        out = rows_by_ctas(job, operands, out, config, listed=listed, interpret=interpret)
-    if middle:
+        if tuning.most > bounds[listed == LARGE]:
+            config = _config(columns, threads, capacity, tuning.window, cores)
+            out = rows_by_ctas(job, operands, out, config, listed=listed, interpret=interpret)
+    if middle and tuning.most > few.most:
         out = run(out, middle, listed=MIDDLE)
     indptr, total = _offsets(out["count"], out["start"])
     del out["count"]
@@ -157,10 +155,8 @@ def _products(a, b_indptr, interpret):
     lengths = jnp.minimum(jnp.diff(b_indptr), SATURATED)
     semiring = ScalarSemiring.of(lambda _, x: x, joined, 0, jnp.int32)
     pattern = a[1]  # stands for values, which are not read
-    product = functools.partial(csr_spmv, semiring=semiring, interpret=interpret)
-    if interpret:
-        product = functools.partial(product, ctas=2, threads=64)
-    return product(a[0], pattern, pattern, lengths)
+    grid = Grid(2, 64, interpret=True) if interpret else DEFAULT_GRID
+    return csr_spmv(a[0], pattern, pattern, lengths, semiring=semiring, grid=grid)
 
 
 def _config(columns, threads, capacity, window, cores):

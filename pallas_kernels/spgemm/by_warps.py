@@ -1,10 +1,10 @@
 """Rows of few products by warps: expanded into shared memory, sorted, combined.
 
-A warp takes a stretch of rows. Rows of similar numbers of products are processed together, as many
-as the registers of the warp hold, each in its own slots. Their products are flattened over the
-lanes and stored next to each other, with a mark for those that the mask forbids; then they are
-sorted (`sort.py`). Results are collected in shared memory and written together, to save atomics on
-the counter of slots.
+A warp takes a stretch: consecutive rows. Those of similar numbers of products are processed
+together, as many as the registers of the warp hold, each in its own slots. Their products are
+flattened over the lanes and stored next to each other, with a mark for those that the mask forbids;
+then they are sorted (`sort.py`). Results are collected in shared memory and written together, to
+save atomics on the counter of slots.
 
 No hash table: a sort takes a few instructions a product, needs no atomics, serves any monoid, gives
 the order that a CSR must have, and always sums in the same order.
@@ -124,6 +124,7 @@ class _Warps:
             level = level + k.cast(products > size, "i32")
             size *= 2
 
+        # One batch: rows of one level, as many as fit; `left` are the lanes whose rows remain.
         def batch(left, filled, offset, count):
             alike = k.shfl(level, k.ctz(left))
             here = valid & (k.shr(left, k.lane) & 1 != 0)
@@ -201,8 +202,11 @@ class _Warps:
         k.sync_warp()
 
     def _sorted(self, span, slot, rows, filled):
-        """Sorts and combines the slots of `rows` rows; of the row in this lane's `slot` the place
-        among the entries and their number, and the number of all."""
+        """Sorts and combines the slots of `rows` rows.
+
+        Returns (start, count, total): where the entries of the row in this lane's `slot` begin
+        among those of the warp, how many they are, and how many the warp has.
+        """
         k, width = self.k, self.config.width
         mine = self.k.lane // span
         size = k.load(self.sizes, k.thread - k.lane + mine, mask=mine < rows)

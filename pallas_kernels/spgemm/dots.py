@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from ..rows.flatten import flatten
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
-from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
-from .job import Job, Sums
+from ..simt.scalar_jaxpr import evaluate, uses
+from .job import Algebra, Job, Sums
 
 QUEUE = 40  # control word: stretches of places taken
 
@@ -23,8 +23,7 @@ def spgemm_dots(
     row: jax.Array,
     column: jax.Array,
     *,
-    semiring: ScalarSemiring,
-    add: str | None = None,
+    algebra: Algebra,
     ctas: int | None = None,
     threads: int = 256,
     interpret: bool = False,
@@ -32,11 +31,10 @@ def spgemm_dots(
     """(values[p], valid int32[p]) of C at p > 0 places (row, column); valid: C has an entry there.
 
     a: (indptr, indices, data) of the rows of A, b: likewise of the columns of B, indices ascending,
-    each once. row, column int32[p]; out of range for padding. semiring, add: as in
-    `spgemm`.
+    each once. row, column int32[p]; out of range for padding.
     """
     rows, columns, places = a[0].shape[0] - 1, b[0].shape[0] - 1, row.shape[0]
-    job = Job(rows, columns, places, semiring, add, False)
+    job = Job(rows, columns, places, algebra, False)
     operands = {
         "a_indptr": a[0],
         "b_indptr": b[0],
@@ -49,7 +47,7 @@ def spgemm_dots(
     out = launch(
         lambda k, g: _Dots(k, g, job, a[1].shape[0]).run(),
         operands,
-        {"values": (places, semiring.dtype), "valid": places},
+        {"values": (places, algebra.semiring.dtype), "valid": places},
         ctas=ctas or resident_ctas() * (1024 // threads),
         threads=threads,
         shared_words=2 * threads,

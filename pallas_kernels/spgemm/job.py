@@ -1,6 +1,9 @@
 """What the launches of one product share: its parameters, its terms and its mask."""
 
 import dataclasses
+from typing import NamedTuple
+
+import jax
 
 from ..products.sparse_result import ATOMIC, SparseResult
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
@@ -13,20 +16,59 @@ SATURATED = 1 << 29  # products of a row are counted up to here
 TRIES = 1 << 20  # compare-and-swaps of a word; one fails only if another thread's came first
 
 
+class Algebra(NamedTuple):
+    """What a product computes with.
+
+    Attributes:
+        semiring: `mul` takes scalars (a, b, i, k, j); the identity of `combine` counts only in rows
+            of many products.
+        add: the atomic ("add", "min", "max") that combines terms, or None.
+    """
+
+    semiring: ScalarSemiring
+    add: str | None = None
+
+
+class MaskRows(NamedTuple):
+    """The places of C that are allowed, or not allowed.
+
+    Attributes:
+        indptr, indices: of a CSR of the extents of C, columns of a row ascending.
+        data: int32, which of its entries count; None: all.
+        complement: whether it lists the places that are not allowed.
+    """
+
+    indptr: jax.Array
+    indices: jax.Array
+    data: jax.Array | None
+    complement: bool = False
+
+    def operands(self) -> dict[str, jax.Array]:
+        """Its arrays under the names that kernels use."""
+        given = {"m_indptr": self.indptr, "m_indices": self.indices, "m_data": self.data}
+        return {name: x for name, x in given.items() if x is not None}
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
     """C (rows, columns), with capacity for `nse` entries.
 
-    semiring: `mul` takes scalars (a, b, i, k, j). add: the atomic of the monoid or None.
     complement: of the mask, whether it lists the places that are not allowed.
     """
 
     rows: int
     columns: int
     nse: int
-    semiring: ScalarSemiring
-    add: str | None
+    algebra: Algebra
     complement: bool
+
+    @property
+    def semiring(self) -> ScalarSemiring:
+        return self.algebra.semiring
+
+    @property
+    def add(self) -> str | None:
+        return self.algebra.add
 
     @property
     def kind(self):

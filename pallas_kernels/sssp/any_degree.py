@@ -316,7 +316,7 @@ class AnyDegree(Search):
             self.put_near(s, [v], [lost])
 
     def _adopting(self, s, pull=None):
-        """Vertices of the near queue become parents of orphans; in turn `pull` the queue holds the
+        """Vertices of the near queue become parents of orphans. At step `pull` the queue holds the
         orphans, which search their own rows for a parent."""
         k, c, m = self.k, self.c, self.m
 

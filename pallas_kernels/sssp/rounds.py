@@ -40,6 +40,12 @@ DOUBLINGS = 60  # the width is doubled at most so often
 ROUNDS = 16  # small rounds are joined among the first so many rounds
 
 
+def most_rounds(n: int) -> int:
+    """Rounds after which a search that extends labels by a user's function ends: some cycle
+    improves them for ever, or until rounding or clamping holds them."""
+    return max(1 << 17, 8 * n)
+
+
 @dataclasses.dataclass
 class State(Carry):
     """The carry of the loop, equal in all CTAs; far and least are set where a split comes next."""
@@ -130,12 +136,16 @@ class Search(ABC):
         ok, near = self._from_source() if c.rule.extend is None else self._from_labels()
         bound = k.maximum(self.clamped(k.const(0), self.delta), 1)
         first = State.of(near=near, least=MAX, bound=bound, ok=ok)
-        last = first.loop(k, lambda s: ((s.near > 0) | (s.far > 0)) & (s.ok == 1), self.step)
+        last = first.loop(k, self._going_on, self.step)
         ok = last.ok
         if c.rule.parents:
             ok = ok & self.tree(State(*last.values()))
         self._write_results()
         return last.steps, ok, last.pile, last.work
+
+    def _going_on(self, s: State) -> Value:
+        more = ((s.near > 0) | (s.far > 0)) & (s.ok == 1)
+        return more if self.c.rule.extend is None else more & (s.steps < most_rounds(self.c.n))
 
     def _target(self, vertex: Value) -> Value:
         vertex = self.k.maximum(self.k.minimum(vertex, self.c.n - 1), 0)

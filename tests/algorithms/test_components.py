@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from graph_cases import BACKENDS
 from graph_files import data_folder
 
 import jaxspv as jsp
@@ -13,7 +14,7 @@ N = 60
 pytestmark = pytest.mark.fast
 
 
-@pytest.mark.parametrize("backend", ["cpu", "xla"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("edges", [0, 20, 40, 70, 200])
 def test_labels_are_the_smallest_vertex_of_each_weak_component(edges, backend):
     run = jax.jit(lambda A: jsp.connected_components(A, backend=backend))

@@ -67,9 +67,12 @@ class Fuzzer:
                 if self.possible(smaller):
                     yield smaller
 
-    def shrunk(self, case: Case, tries: int = 60) -> Case:
-        """A case that fails too and of which no field can be made simpler, within `tries` runs."""
+    def shrunk(self, case: Case, tries: int = 60, seconds: float = 20) -> Case:
+        """A case that fails too and of which no field can be made simpler, within `tries` steps."""
+        start = time.perf_counter()
         for _ in range(tries):
+            if time.perf_counter() - start > seconds:
+                break
             smaller = next((c for c in self.simpler(case) if self.failure(c)), None)
             if smaller is None:
                 return case

@@ -9,11 +9,13 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any
 
 import jax
 
 SEEDS = 1_000_000  # between the first seeds of two processes
+LATE = 60  # seconds to start, and to finish a case that fails
 FAST = "--xla_backend_optimization_level=0 --xla_cpu_multi_thread_eigen=false"  # to compile
 OLDER = " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 ALONE = {
@@ -26,13 +28,20 @@ ALONE = {
 def spread(kinds: list[str], arguments: Any) -> dict[str, Any]:
     """What `arguments.processes` processes found, each with its part of every count.
 
-    A process that ends otherwise is found too, with the structure that it was at.
+    A process that crashes, or hangs LATE seconds past its time, is found too, with the structure
+    that it was at; the kinds that it had done are counted.
     """
+    start, most = time.perf_counter(), arguments.seconds + LATE
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         parts = [_part(folder, kinds, arguments, k) for k in range(arguments.processes)]
         for process, _ in parts:
-            process.wait()
+            left = None if most == float("inf") else most - (time.perf_counter() - start)
+            try:
+                process.wait(left)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         return _together(kinds, [(process.returncode, path) for process, path in parts])
 
 
@@ -61,14 +70,12 @@ def _together(kinds: list[str], parts: list[tuple[int, pathlib.Path]]) -> dict[s
     report: dict[str, Any] = {}
     for code, path in parts:
         log = path.with_suffix(".txt").read_text()[-2000:]
+        part = json.loads(path.read_text()) if path.exists() else {}
         if code not in (0, 1) or not path.exists():
             now = path.with_suffix(".now")
             where = now.read_text() if now.exists() else None
             report.setdefault("crashed", []).append({"code": code, "at": where, "log": log})
-            continue
-        part = json.loads(path.read_text())
-        report |= {name: part[name] for name in part if name not in kinds}
-        for kind in kinds:
+        for kind in (kind for kind in kinds if kind in part):
             report[kind] = _added(report.get(kind), part[kind])
     return report
 

@@ -1,12 +1,13 @@
 """A fixed share of every fuzzer runs with the tests; `python -m tests.fuzz` runs any number."""
 
 import argparse
+import json
 
 import pytest
 
-from .__main__ import KINDS, fuzzer_of
+from .__main__ import KINDS, fuzzer_of, installed, main
 from .cases import Fuzzer, Plan, campaign
-from .processes import spread
+from .processes import LATE, spread
 
 SHARE = {"programs": 4, "graphblas": 6, "gradients": 2, "graphs": 4, "files": 3}
 SHARE |= {"views": 3, "algorithms": 6, "sums": 4}
@@ -55,6 +56,25 @@ def test_draws_are_possible_choices():
             case = fuzzer.draw(seed)
             assert case["x64"] and fuzzer.possible(case)
             assert all(case[name] in values for name, values in fuzzer.choices.items())
+
+
+def test_all_kinds_share_the_seconds_and_one_file(tmp_path, monkeypatch):
+    out = tmp_path / "found.json"
+    asked = ["all", "--cases", "100000", "--seconds", "0", "--out", str(out), "--commit", "abc"]
+    monkeypatch.setattr("sys.argv", ["fuzz", *asked])
+    assert main() == 0
+    report = json.loads(out.read_text())
+    assert report["commit"] == "abc" and report["jaxspv"]
+    ran = {kind for kind in report if kind in KINDS}
+    assert ran == set(installed()) >= KINDS.keys() - {"graphblas"}
+    assert all(report[kind]["programs"] == 0 for kind in ran)  # no second is left
+
+
+def test_a_process_that_hangs_is_found():
+    arguments = argparse.Namespace(
+        processes=1, cases=5, draws=5, seed=0, seconds=0.2 - LATE, x64=False
+    )
+    assert [crash["code"] for crash in spread(["sums"], arguments)["crashed"]] == [-9]
 
 
 @pytest.mark.long

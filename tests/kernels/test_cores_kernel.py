@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from pallas_kernels import cores as module
 from pallas_kernels.cores import cores
 from pallas_kernels.rows import worklist
+from pallas_kernels.tuning import Constants, using
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
@@ -71,14 +72,14 @@ def test_self_loops_do_not_count():
 @pytest.mark.parametrize("stack, solo", [(1, 0), (4, 20), (4, 300)])
 @pytest.mark.parametrize("piece, capacity", [(3, 512), (16, 20)])
 def test_rows_in_pieces_and_small_stacks(monkeypatch, stack, solo, piece, capacity):
-    monkeypatch.setattr(worklist, "SOLO", min(solo, capacity))
     monkeypatch.setattr(worklist, "PIECE", piece)
     monkeypatch.setattr(worklist, "CAPACITY", capacity)
     monkeypatch.setattr(module, "STACK", stack)
-    run(random_graph(90, 1500, 4))
     rows = np.concatenate([np.zeros(60, int), np.arange(1, 60)])
     cols = np.concatenate([np.arange(1, 61), np.arange(2, 61)])
-    run(of(rows, cols, 61))  # a wheel
+    with using(Constants(solo_pieces=solo)):
+        run(random_graph(90, 1500, 4))
+        run(of(rows, cols, 61))  # a wheel
 
 
 def test_one_launch():

@@ -11,6 +11,8 @@ from jax._src.mesh import AbstractDevice
 from jax.sharding import AbstractMesh, AxisType
 
 from jaxspv._core import compat
+from jaxspv._core.platforms import using
+from jaxspv.sharding import kernels
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.bfs.multi_source import bfs_sources
 from pallas_kernels.bfs.tile import Side, tile_bfs
@@ -21,17 +23,18 @@ from pallas_kernels.fixpoint.push import fixpoint_push
 from pallas_kernels.independent import in_order, waiting
 from pallas_kernels.layouts.adjacency import Adjacency
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
-from pallas_kernels.layouts.tile_bitmasks import count_tiles
-from pallas_kernels.pagerank.one_gpu import pagerank
+from pallas_kernels.layouts.tile_bitmasks import Tiling, count_tiles
+from pallas_kernels.pagerank.one_gpu import Limits, pagerank
 from pallas_kernels.products.spmm import coo_spmm
-from pallas_kernels.products.spmspv import spmspv_push, spmspv_tile
+from pallas_kernels.products.spmspv import Entries, Result, Tiles, spmspv_push, spmspv_tile
 from pallas_kernels.products.spmv import csr_spmv
 from pallas_kernels.products.spmv_vjp import HOT, csr_vjp
 from pallas_kernels.simt import device, mosaic
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.sssp.api import sssp
 from pallas_kernels.sssp.tight_edges import first_tight
-from pallas_kernels.triangles import triangles
+from pallas_kernels.triangles.count import triangles
+from pallas_kernels.triangles.upward import Upward, upward
 
 # kind -> (multiprocessors, KiB of shared memory of a CTA): NVIDIA's data sheets, CUDA C++
 # Programming Guide, "Technical Specifications per Compute Capability"
@@ -81,7 +84,7 @@ def low_degree(graph, source, table):
 
 
 push = functools.partial(fixpoint_push, add="min", mul=jax.lax.add)
-PRODUCT = {"rows": N, "nse": 64, "add": "add", "mul": jax.lax.mul}
+PRODUCT = Result(N, 64, "add", jax.lax.mul)
 TILED = (array(N // 16 + 2), array(77), array(78), array(200, dtype=jnp.uint32))
 TILED = (*TILED, array(540, dtype=F32), array(40), array(40))
 BARRIER = {  # kernels whose CTAs wait for each other
@@ -99,7 +102,7 @@ BARRIER = {  # kernels whose CTAs wait for each other
     "fixpoint_push": (push, *WEIGHTED, VECTOR),
     "fixpoint_dense": (fixpoint, array(300, dtype=F32), ROWS),
     "pagerank": (
-        lambda s, p, rows: pagerank(s, p, 0.85, 1e-6, 100, 0, prepared=rows),
+        lambda s, p, rows: pagerank(s, p, Limits(0.85, 1e-6, 100, 0), prepared=rows),
         array(300, dtype=F32),
         array(300, dtype=F32),
         ROWS,
@@ -109,8 +112,12 @@ BARRIER = {  # kernels whose CTAs wait for each other
     "independent_set": (lambda *a: waiting.independent_set(*a), *CSR, array(N)),
     "colors": (lambda *a: waiting.coloring(*a), *CSR, array(N)),
     "colors in order": (lambda *a: in_order.coloring(*a), *CSR, array(N)),
-    "spmspv_push": (functools.partial(spmspv_push, **PRODUCT), *WEIGHTED, *SPARSE),
-    "spmspv_tile": (functools.partial(spmspv_tile, nt=16, columns=N, **PRODUCT), *TILED, *SPARSE),
+    "spmspv_push": (lambda *a: spmspv_push(*a, PRODUCT), *WEIGHTED, Entries(*SPARSE)),
+    "spmspv_tile": (
+        lambda x, *a: spmspv_tile(Tiles(*a, nt=16, columns=N), x, PRODUCT),
+        Entries(*SPARSE),
+        *TILED,
+    ),
 }
 FREE = {  # any number of CTAs is right
     "csr_spmv": (
@@ -120,8 +127,13 @@ FREE = {  # any number of CTAs is right
     ),
     "csr_vjp": (lambda p, j, a, w: csr_vjp(p, j, w, N, data=a, hot=HOT[1]), *WEIGHTED, VECTOR),
     "first_tight": (functools.partial(first_tight, strict=True), *WEIGHTED, VECTOR, VECTOR),
-    "triangles": (triangles, *CSR, array(NNZ), array(NNZ // 48)),
-    "count_tiles": (functools.partial(count_tiles, nt=32, columns=N, limit=2), *CSR),
+    "upward_edges": (upward, *CSR),
+    "triangles": (
+        lambda p, i, *edges: triangles(p, i, Upward(*edges)),
+        *CSR,
+        *(array(size) for size in (2 * N, NNZ, NNZ, 64)),
+    ),
+    "count_tiles": (functools.partial(count_tiles, tiling=Tiling(32, N, 2)), *CSR),
 }
 
 
@@ -258,3 +270,16 @@ def test_gpus_that_are_refused(gpus, monkeypatch):
     for kind in GPUS:
         with on(kind):
             assert compat.kernels_refused() is None
+
+
+@pytest.mark.parametrize(
+    ("version", "default"),
+    [("8.0", False), ("8.9", False), ("9.0", True), ("10.3", True), ("12.0", False), (None, False)],
+)
+def test_kernels_over_several_gpus_are_the_default_where_hosts_link_them(version, default):
+    said = {} if version is None else {"compute_capability": version}
+    mesh = types.SimpleNamespace(devices=np.array([present(**said)] * 2))
+    reason = kernels.unasked(mesh)
+    assert (reason is None) == default
+    with using("pallas"):
+        assert kernels.unasked(mesh) is None  # asked for

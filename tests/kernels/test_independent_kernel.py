@@ -11,6 +11,7 @@ from pallas_kernels.independent import in_order, waiting
 from pallas_kernels.independent.in_order import coloring
 from pallas_kernels.independent.waiting import independent_set
 from pallas_kernels.simt import interpret
+from pallas_kernels.simt.device import Grid
 from tests.kernels import warps_apart
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE
 from tests.kernels.test_cores_kernel import of
@@ -85,7 +86,7 @@ def check_waiting(graph, seed, **how):
 
 CHECKS = {"set": check_set, "colors in order": check_colors, "colors": check_waiting}
 KERNELS = [independent_set, coloring, waiting.coloring]
-SMALL = {"ctas": 2, "threads": 64, "interpret": True}
+SMALL = {"grid": Grid(ctas=2, threads=64, interpret=True)}
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -15,6 +15,12 @@ from pallas_kernels.bfs.mesh.api import bfs as bfs_on_mesh
 from pallas_kernels.components.mesh import components as components_on_mesh
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.pagerank.mesh import pagerank as pagerank_on_mesh
+from pallas_kernels.pagerank.one_gpu import Limits
+from pallas_kernels.products.attention.forward import csr_attention
+from pallas_kernels.products.attention.job import Operands
+from pallas_kernels.products.attention.vjp import csr_attention_vjp
+from pallas_kernels.products.sddmm import sddmm
+from pallas_kernels.products.spmm import csr_spmm
 from pallas_kernels.products.spmm_mesh import spmm as spmm_on_mesh
 from pallas_kernels.products.spmm_row_sharded import row_sharded_spmm
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
@@ -92,8 +98,9 @@ def test_bfs_on_a_mesh_is_one_launch_a_device(devices, symmetric):
 @pytest.mark.parametrize("entries", [2048, 65536])
 def test_pagerank_on_a_mesh_is_one_launch_a_device(entries):
     def body(indptr, indices, names):
-        knobs = indptr[1:] * 1.0, 0.85, 1e-6, 100, 0
-        found = pagerank_on_mesh(indptr, indices, indices * 1.0, names, *knobs, axes=("x",), n=250)
+        rows, p = (indptr, indices, indices * 1.0), indptr[1:] * 1.0
+        limits = Limits(0.85, 1e-6, 100, 0)
+        found = pagerank_on_mesh(*rows, names[:250], p, limits, axes=("x",))
         return tuple(map(jnp.atleast_1d, found))
 
     assert on_mesh(2, body, 257, entries, 512).count("custom_call @mosaic_gpu") == 1
@@ -101,8 +108,9 @@ def test_pagerank_on_a_mesh_is_one_launch_a_device(entries):
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_components_on_a_mesh_are_one_launch_a_device(symmetric):
-    def body(*graph):
-        found = components_on_mesh(*graph, axes=("x",), n=250, symmetric=symmetric)
+    def body(indptr, indices, names):
+        how = {"axes": ("x",), "symmetric": symmetric}
+        found = components_on_mesh(indptr, indices, names[:250], **how)
         return tuple(map(jnp.atleast_1d, found))
 
     assert on_mesh(2, body, 257, 4096, 512).count("custom_call @mosaic_gpu") == 1
@@ -113,7 +121,7 @@ def test_products_on_a_mesh_are_one_launch_a_device():
 
     def body(indptr, indices, names):
         x = jnp.ones((250, 128))
-        how = {"axes": ("x",), "n": 250, "semiring": semiring}
+        how = {"axes": ("x",), "semiring": semiring}
         y, status = spmm_on_mesh(indptr, indices, indices * 1.0, x, names, **how)
         return y, jnp.atleast_1d(status)
 
@@ -131,6 +139,25 @@ def test_products_with_dealt_rows_are_a_launch_a_chunk():
         return y, jnp.atleast_1d(status)
 
     assert on_mesh(2, body, 257, 4096).count("custom_call @mosaic_gpu") == 4
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@pytest.mark.parametrize("kind", ["A100-SXM4-80GB", "H100 80GB HBM3", "B200", "L4"])
+def test_products_and_attention_lower_for_other_gpus(kind, dtype):
+    """What instructions a GPU has follows from its compute capability."""
+    indptr, indices = map(jnp.asarray, ring(64))
+    rows, x = jnp.repeat(jnp.arange(64, dtype=jnp.int32), 2), jnp.ones((64, 4, 32), dtype)
+    times = ScalarSemiring.of(jnp.multiply, jnp.add, 0.0, jnp.dtype("float32"))
+    given, row_sums = Operands(indptr, indices, x, x, x), jnp.ones((64, 4))
+    wide = x.astype(jnp.float32)
+    for f, *operands in (
+        (lambda x: csr_spmm(indptr, indices, jnp.ones(128), x, semiring=times), x[:, 0]),
+        (lambda x: sddmm(rows, indices, x, x, semiring=times), x),
+        (lambda x: csr_attention(given._replace(v=x), scale=0.5), x),
+        (lambda w: csr_attention_vjp(given, row_sums, w, row_sums, scale=0.5), wide),
+    ):
+        text = lower(f, *operands, mesh=gpus(1, kind))
+        assert text.count("custom_call @mosaic_gpu") == 1
 
 
 def test_sssp_on_a_mesh_is_one_launch_a_device():

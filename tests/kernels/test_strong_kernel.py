@@ -11,6 +11,7 @@ from scipy.sparse import csgraph
 
 from pallas_kernels.rows import worklist
 from pallas_kernels.strong import strong
+from pallas_kernels.tuning import Constants, using
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
@@ -61,9 +62,9 @@ def test_strong(name):
 
 @pytest.mark.parametrize("solo", [0, 5, 128])
 @pytest.mark.parametrize("edges", [100, 300, 500])
-def test_components_of_all_sizes(monkeypatch, edges, solo):
-    monkeypatch.setattr(worklist, "SOLO", solo)
-    run(directed(300, edges, edges), pivot=7)
+def test_components_of_all_sizes(edges, solo):
+    with using(Constants(solo_pieces=solo)):
+        run(directed(300, edges, edges), pivot=7)
 
 
 def test_a_long_cycle_and_a_long_path():
@@ -80,11 +81,11 @@ def test_a_long_cycle_and_a_long_path():
 )
 def test_rows_in_pieces(monkeypatch, piece, solo, capacity):
     monkeypatch.setattr(worklist, "PIECE", piece)
-    monkeypatch.setattr(worklist, "SOLO", min(solo, capacity))
     monkeypatch.setattr(worklist, "CAPACITY", capacity)
     monkeypatch.setattr(worklist, "TABLE", capacity // 2)
-    run(random_graph(90, 1500, 4))
-    run(directed(90, 260, 5))
+    with using(Constants(solo_pieces=solo)):
+        run(random_graph(90, 1500, 4))
+        run(directed(90, 260, 5))
 
 
 def test_one_launch():

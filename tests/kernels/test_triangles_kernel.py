@@ -1,61 +1,132 @@
-"""The triangle kernel, interpreted, against a product of SciPy: heavy rows, others, padding."""
-
-import functools
+"""The triangle kernels, interpreted, against products of SciPy: tables, short rows, long rows."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import jaxspv as jsp
-from jaxspv.algorithms.triangles.api import kernel_operands
-from pallas_kernels import triangles as module
-from pallas_kernels.triangles import triangles
+from pallas_kernels.triangles import count as counting
+from pallas_kernels.triangles import upward as orienting
+from pallas_kernels.triangles.count import CARRY, triangles, triangles_of_vertices
+from pallas_kernels.triangles.upward import EDGES, NUMBER, upward
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
-from tests.kernels.test_lowering import lower
+from tests.kernels.test_lowering import gpus, lower, ring
+
+SMALL = {"ctas": 2, "threads": 64, "interpret": True}
 
 
-def symmetric(graph):
+def symmetric(graph, loops=False):
     indptr, indices = graph
     n = len(indptr) - 1
-    a = sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(n, n))
-    a = sp.csr_array(a - sp.diags_array(a.diagonal()))
-    a = sp.csr_array((a + a.T) != 0, dtype=np.float32)
+    a = without_loops(sp.csr_array((np.ones(len(indices), int), indices, indptr), shape=(n, n)))
+    a = a + a.T + sp.eye_array(n, dtype=int) if loops else a + a.T
+    a = sp.csr_array(a != 0, dtype=int)
     a.sort_indices()
     return a
 
 
+def without_loops(a):
+    row, col = a.tocoo().coords
+    keep = row != col
+    return sp.csr_array((np.ones(keep.sum(), int), (row[keep], col[keep])), shape=a.shape)
+
+
 def expected(a):
-    low = sp.csr_array(sp.tril(a, -1), dtype=np.int64)
-    return (low @ low).multiply(low).sum()
+    """The number of triangles of each vertex: half of its closed walks of three steps."""
+    a = without_loops(a)
+    return np.asarray((a @ a).multiply(a).sum(axis=1)).ravel() // 2
 
 
-def check(a, spare=0, **options):
-    if a.nnz == 0:
-        return
-    A = jsp.from_scipy(a)
-    A = jsp.pad(A, n=a.shape[0], nse=a.nnz + spare).out if spare else A
-    counts = jax.jit(functools.partial(triangles, **options))(*kernel_operands(A))
-    assert int(counts.sum()) == expected(a)
+def operands(a, spare=0):
+    """Offsets and columns, the latter with places behind the last entry."""
+    columns = np.append(a.indices, np.full(spare, a.shape[0]))
+    return jnp.asarray(a.indptr, jnp.int32), jnp.asarray(columns, jnp.int32)
 
 
-@pytest.mark.parametrize("heavy", [1, 3, 48])
+def check(a, spare=0, **how):
+    graph, want = operands(a, spare), expected(a)
+    edges = jax.jit(lambda *graph: upward(*graph, **how))(*graph)
+    assert int(edges.totals[EDGES]) == (a.nnz - np.count_nonzero(a.diagonal())) // 2
+    counts = jax.jit(lambda *o: triangles(*o, **how))(*graph, edges)
+    low, high = (int(np.asarray(x).sum(dtype=np.int64)) for x in counts)
+    total = low + (high << CARRY)
+    assert total == want.sum() // 3
+    each = jax.jit(lambda *o: triangles_of_vertices(*o, **how))(*graph, edges)
+    np.testing.assert_array_equal(each, want)
+
+
+def with_bounds(monkeypatch, big, log=13, long=2048):
+    """Tables for rows of `big` edges, of 2^log words at most; rows of `long` entries by a CTA."""
+    for module in (orienting, counting):
+        monkeypatch.setattr(module, "BIG", big)
+    monkeypatch.setattr(counting, "LOG", log)
+    monkeypatch.setattr(counting, "MOST", 1 << (log - 1))
+    monkeypatch.setattr(orienting, "LONG", long)
+
+
+@pytest.fixture(params=["bits", "words"], autouse=True)
+def table(request, monkeypatch):
+    """Graphs of every size take either table."""
+    if request.param == "words":
+        monkeypatch.setattr(counting, "MOST_WORDS", 0)
+
+
+@pytest.mark.parametrize("big", [1, 16])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_triangles(name, heavy, monkeypatch):
-    monkeypatch.setattr(module, "HEAVY", heavy)
-    check(symmetric(GRAPHS[name]), ctas=2, threads=64, interpret=True)
+def test_triangles(name, big, monkeypatch):
+    with_bounds(monkeypatch, big)
+    check(symmetric(GRAPHS[name]), **SMALL)
 
 
-@pytest.mark.parametrize("heavy", [2, 12, 100])
-def test_dense_parts_and_spare_room(heavy, monkeypatch):
-    monkeypatch.setattr(module, "HEAVY", heavy)
-    check(symmetric(random_graph(90, 1500, 4)), spare=40, ctas=3, threads=64, interpret=True)
+@pytest.mark.parametrize("big, log, long", [(2, 4, 8), (12, 5, 30), (100, 13, 20)])
+def test_tables_in_parts_and_long_rows(big, log, long, monkeypatch):
+    with_bounds(monkeypatch, big, log, long)
+    check(symmetric(random_graph(90, 1500, 4)), spare=40, **SMALL)
 
 
-def test_one_launch():
-    A = jsp.from_scipy(symmetric(random_graph(90, 700, 4)))
-    text = lower(triangles, *kernel_operands(A))
-    assert text.count("custom_call @mosaic_gpu") == 1
+def test_wide_rows_and_more_long_rows_than_the_list_holds(monkeypatch):
+    with_bounds(monkeypatch, 4, long=12)
+    monkeypatch.setattr(orienting, "LISTED", 3)
+    monkeypatch.setattr(counting, "WIDE", 5)
+    check(symmetric(random_graph(60, 900, 5)), **SMALL)
+
+
+@pytest.mark.parametrize("big", [2, 16])
+def test_cliques_and_self_loops(big, monkeypatch):
+    """All degrees are equal, so numbers alone decide the direction of an edge."""
+    with_bounds(monkeypatch, big)
+    clique = sp.csr_array(np.ones((40, 40)))
+    a = symmetric((clique.indptr, clique.indices), loops=True)
+    check(a, **SMALL)
+    assert expected(a).sum() // 3 == 9880
+
+
+def test_counts_carry():
+    """A word of a count never exceeds 2^CARRY."""
+    k = type("K", (), {"shr": staticmethod(lambda a, b: a >> b)})
+    low, high = 0, 0
+    for more in (2**30 - 1, 5, 2**30 - 3):
+        low, high = counting._carried(k, low + more, high)
+        assert low < 1 << CARRY
+    assert low + (high << CARRY) == 2**31 + 1
+
+
+def test_big_vertices_are_listed_once(monkeypatch):
+    monkeypatch.setattr(orienting, "BIG", 3)
+    a = symmetric(random_graph(90, 700, 4))
+    edges = upward(*operands(a), **SMALL)
+    listed = np.asarray(edges.big[: int(edges.totals[NUMBER])])
+    size = np.asarray(edges.rows).reshape(-1, 2)[:, 1]
+    assert sorted(listed) == np.flatnonzero(size >= 3).tolist()
+
+
+@pytest.mark.parametrize("kind", ["A100", "H100", "H200", "B200"])
+def test_two_launches(kind):
+    graph = tuple(map(jnp.asarray, ring(256)))
+    for count in (triangles, triangles_of_vertices):
+        text = lower(lambda *g, f=count: f(*g, upward(*g)), *graph, mesh=gpus(1, kind))
+        assert text.count("custom_call @mosaic_gpu") == 2
 
 
 @pytest.mark.gpu

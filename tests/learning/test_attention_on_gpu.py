@@ -24,9 +24,8 @@ M, N = 37, 29
 def on_gpu(monkeypatch):
     """The kernels, interpreted, as a GPU would take them."""
     for name in ("csr_attention", "csr_attention_vjp"):
-        kernel = functools.partial(
-            getattr(gpu, name), schedule=Schedule(threads=64), interpret=True
-        )
+        schedule = Schedule(threads=64, interpret=True)
+        kernel = functools.partial(getattr(gpu, name), schedule=schedule)
         monkeypatch.setattr(gpu, name, kernel)
     monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
 
@@ -51,8 +50,8 @@ def test_what_a_gpu_runs_is_the_same(own, dtype, on_gpu):
     result = xla._attended("cpu", *given, score=score)
     close(gpu._rows(*given, score=score), result)
     moving = (True, True) if own is None else (True, False, True)
-    how = {"score": score, "perturbed": moving, "by_value": True}
-    given = *given, *result, normal(7, M, 2, 3), normal(8, M, 2)
+    how = {"score": score, "live": (moving, True)}
+    given = *given, result, (normal(7, M, 2, 3), normal(8, M, 2))
     close(gpu._pulled(*given, **how), xla._pulled("cpu", *given, **how))
 
 
@@ -82,8 +81,8 @@ def same_as_in_chunks(fn, Q, K, V, edges, bias, scale=0.7):
     for got, want in zip(gpu._rows(*given, score=score), result, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     moving = (True,) * (len(captured) + 2 + (bias is not None) + (edges is not None))
-    how = {"score": score, "perturbed": moving, "by_value": True}
-    given = *given, *result, normal(7, M, *heads, 3), normal(8, M, *heads)
+    how = {"score": score, "live": (moving, True)}
+    given = *given, result, (normal(7, M, *heads, 3), normal(8, M, *heads))
     found, wanted = gpu._pulled(*given, **how), xla._pulled("cpu", *given, **how)
     for got, want in zip(found, wanted, strict=True):
         assert got.shape == want.shape

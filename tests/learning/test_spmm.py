@@ -25,7 +25,7 @@ SEMIRINGS = {  # name: add, mul, identity
     "plus_first": ("plus", "first", 0),
     "log_plus": (np.logaddexp, "plus", -np.inf),
 }
-METHODS = ("auto", "pieces", "segments", "row_loops")
+METHODS = ("auto", "pieces", "segments")
 
 
 def product(row, col, values, X, shape, name="plus_times"):

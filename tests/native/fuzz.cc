@@ -1,5 +1,5 @@
 // Random graphs, whole and broken, through the headers of jaxspv/native, for the sanitizers.
-// usage: fuzz COUNT [FIRST SEED]; ends with 1 at the first wrong answer.
+// usage: fuzz COUNT [FIRST SEED [LARGEST]]; ends with 1 at the first wrong answer. LARGEST: vertices.
 #include <cstdio>
 #include <cstdlib>
 #include <queue>
@@ -38,6 +38,8 @@ struct Threads {
   }
 };
 
+static int most_vertices = 20000;
+
 struct Case {
   int seed;
   std::mt19937 random;
@@ -49,7 +51,7 @@ struct Case {
   int in(int low, int high) { return int(random() % unsigned(high - low + 1)) + low; }
 
   explicit Case(int s) : seed(s), random(s) {
-    n = in(1, seed % 10 ? 300 : 20000);
+    n = in(1, std::min(most_vertices, seed % 10 ? 300 : 20000));
     edges.resize(n);
     const int shape = in(0, 2);
     for (int k = in(0, n * in(0, 8)); k > 0; --k) {
@@ -205,6 +207,7 @@ bool safe(Case& c) {
 
 int main(int argc, char** argv) {
   const int count = argc > 1 ? std::atoi(argv[1]) : 100, first = argc > 2 ? std::atoi(argv[2]) : 0;
+  if (argc > 3) most_vertices = std::atoi(argv[3]);
   for (int seed = first; seed < first + count; ++seed) {
     Case whole(seed), broken(seed);
     if (!right(whole) || !safe(broken)) return 1;

@@ -12,9 +12,12 @@
 #include "cores.h"
 #include "forest.h"
 #include "mxm.h"
+#include "pagerank.h"
 #include "parallel.h"
+#include "sddmm.h"
 #include "semirings.h"
 #include "spmm.h"
+#include "spmspv.h"
 #include "strong.h"
 #include "triangles.h"
 
@@ -128,6 +131,44 @@ bool products(Case& c) {
       for (auto [p, v] : a.rows[i]) sum += v * x[size_t(p) * k + j];
       CHECK(y[size_t(i) * k + j] == sum)
     }
+  std::vector<double> left(size_t(m) * k), sampled(a.idx.size());
+  for (auto& v : left) v = c.in(-9, 9);
+  sddmm<Plus, Times>(team, A, left.data(), x.data(), k, sampled.data());
+  for (Id i = 0; i < m; ++i)
+    for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) {
+      double sum = 0;
+      for (Id j = 0; j < k; ++j) sum += left[size_t(i) * k + j] * x[size_t(a.idx[e]) * k + j];
+      CHECK(sampled[e] == sum)
+    }
+  // Sparse vectors: by the rows of A, and by the columns of its transpose, which are those rows.
+  Row some_x, by_row, by_column;
+  std::vector<uint8_t> may(m), may_columns(l);
+  for (auto& v : may) v = uint8_t(c.in(0, 1));
+  for (auto& v : may_columns) v = uint8_t(c.in(0, 1));
+  std::vector<Id> at_x;
+  std::vector<double> of_x;
+  for (Id j = 0; j < std::max(l, m); ++j)
+    if (c.in(0, 2) == 0) some_x[j] = c.in(-9, 9), at_x.push_back(j), of_x.push_back(some_x[j]);
+  for (Id i = 0; i < m; ++i)
+    for (auto [j, v] : a.rows[i]) {
+      if (some_x.count(j) && may[i]) by_row[i] += v * some_x[j];
+      if (some_x.count(i) && may_columns[j]) by_column[j] += v * some_x[i];
+    }
+  for (const bool columns : {false, true}) {
+    const Row& want = columns ? by_column : by_row;
+    const Id nse = c.in(0, Id(want.size()) + 2);
+    std::vector<Id> at(nse);
+    std::vector<double> of(nse);
+    const SparseOperand<double> operand{at_x.data(), of_x.data(), Id(at_x.size()),
+                                        columns ? may_columns.data() : may.data()};
+    const auto run = columns ? &spmspv_columns<Plus, Times, double> : &spmspv_rows<Plus, Times, double>;
+    CHECK(run(A, a.data.data(), operand, nse, at.data(), of.data()) == Id(want.size()))
+    Id next = 0;
+    for (auto [i, v] : want) {
+      if (next < nse) CHECK(at[next] == i && of[next] == v)
+      ++next;
+    }
+  }
   std::vector<Id> ptr(l + 1), row(a.idx.size()), slot(a.idx.size());
   transpose(A, A.slots, l, ptr.data(), row.data(), slot.data());
   for (Id j = 0; j < l; ++j)
@@ -222,6 +263,22 @@ bool structure(Case& c) {
   std::vector<uint8_t> other(d.idx.size());
   spanning_forest(S, s.data.data(), true, chosen.data());
   spanning_forest(D, d.data.data(), false, other.data());
+  std::vector<double> start(n, 1.0 / std::max(n, 1)), rank(n), shared(n), positive(s.idx.size(), 1);
+  bool converged = false;
+  for (Id e = 0; e < s.ptr[n]; ++e) positive[e] = c.in(0, 3);
+  for (Id u = 0; u < n; ++u)
+    for (Id e = s.ptr[u]; e < s.ptr[u + 1]; ++e)
+      for (Id f = s.ptr[s.idx[e]]; f < s.ptr[s.idx[e] + 1]; ++f)
+        if (s.idx[f] == u) positive[f] = positive[e];
+  const PageRankEnds ends{0.85, 1e-9, 200, 0};
+  pagerank(team, S, positive.data(), false, start.data(), ends, rank.data(), &converged);
+  pagerank(team, S, positive.data(), true, start.data(), ends, shared.data(), &converged);
+  double mass = 0;
+  for (Id v = 0; v < n; ++v) {
+    CHECK(std::abs(rank[v] - shared[v]) < 1e-8)
+    mass += rank[v];
+  }
+  CHECK(n == 0 || (converged && std::abs(mass - 1) < 1e-6))
   std::vector<Id> sources(c.in(0, 9));
   for (auto& v : sources) v = c.in(-2, n + 1);
   std::vector<double> score(n);

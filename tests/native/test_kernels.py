@@ -87,6 +87,31 @@ def test_integer_lengths_are_clamped_and_nan_spreads():
 
 
 @needs_kernels
+@pytest.mark.parametrize("name", ["plus_times", "min_plus", "max_times"])
+def test_rows_of_every_length_and_any_number_of_threads_give_the_same(name):
+    lengths = np.r_[0:70, 250:262, 1000, 3, 0, 255:0:-1]
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    cols = np.concatenate([RNG.permutation(1200)[:k] for k in lengths])
+    dense = np.zeros((len(lengths), 1200), np.float32)
+    dense[rows, cols] = RNG.random(len(rows)) + 0.5
+    A, x = jsp.from_dense(dense), RNG.random(1200).astype(np.float32)
+    try:
+        found = []
+        for threads in (1, 2):
+            jsp.config.set_num_threads(threads)
+            found.append(np.asarray(jsp.mxv(A, x, name, method="native")))
+    finally:
+        jsp.config.set_num_threads(0)
+    np.testing.assert_array_equal(*found)
+    want = {
+        "plus_times": lambda a: np.sum(a * x.astype(float)),
+        "min_plus": lambda a: np.min(a[a > 0] + x[a > 0], initial=np.inf),
+        "max_times": lambda a: np.max(a[a > 0] * x[a > 0], initial=-np.inf),
+    }[name]
+    np.testing.assert_allclose(found[0], [want(row) for row in dense], rtol=3e-7)
+
+
+@needs_kernels
 def test_long_sums_of_float32_keep_their_digits():
     n = 10**5
     values = np.full(n, 0.1, np.float32)

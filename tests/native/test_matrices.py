@@ -187,3 +187,14 @@ def test_broken_operands_are_refused_and_nothing_outside_is_read(where, value):
     broken = dataclasses.replace(A, **{where: jnp.asarray(getattr(A, where)).at[5].set(value)})
     with pytest.raises(Exception, match="out of range"):
         jax.block_until_ready(run(broken))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_long_sums_round_once(masked):
+    """3,000 products an entry, joined in float64: within a unit of float32 of the exact sum."""
+    S = np.random.default_rng(0).uniform(990, 1010, (5, 3000)).astype(np.float32)
+    A = jsp.from_dense(S)
+    mask = jsp.structure(jsp.from_dense(np.ones((5, 5), np.float32))) if masked else None
+    found = jsp.mxm(A, A.T, mask=mask, method="gustavson").todense()
+    want = S.astype(np.float64) @ S.T.astype(np.float64)
+    np.testing.assert_allclose(np.asarray(found, np.float64), want, rtol=2 * 2.0**-23)

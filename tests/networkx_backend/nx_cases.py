@@ -93,6 +93,11 @@ def some(G):
     return list(G)[::3]
 
 
+def no_estimate(G):
+    """A heuristic of A*."""
+    return lambda u, v: 0
+
+
 def far_pairs(G):
     """Pairs of different nodes, joined or not."""
     return list(itertools.islice(itertools.combinations(G, 2), 40))
@@ -163,8 +168,13 @@ def cost(G, path, weight=None):
     assert all(G.has_edge(u, v) for u, v in itertools.pairwise(path)), path
     if weight is None:
         return len(path) - 1
-    least = [nx.path_weight(G, edge, weight) for edge in itertools.pairwise(path)]
-    return math.fsum(least)
+    least = [_edges(G, u, v) for u, v in itertools.pairwise(path)]
+    return math.fsum(min(d.get(weight, 1) for d in edges) for edges in least)
+
+
+def _edges(G, u, v):
+    """The data of the edges from u to v."""
+    return list(G[u][v].values()) if G.is_multigraph() else [G[u][v]]
 
 
 def costs(G, value, weight=None):

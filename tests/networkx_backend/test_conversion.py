@@ -151,3 +151,17 @@ def test_membership_as_in_a_graph():
     C = converted(nx.Graph([("a", 1)]))
     assert "a" in C and 1 in C and "b" not in C and [] not in C
     assert isinstance(C, ConvertedGraph) and list(C) == ["a", 1]
+
+
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
+def test_an_undirected_view_with_two_weights_an_edge_is_handed_back(kind):
+    """NetworkX reads the one or the other, by which end it comes from."""
+    G = kind([(0, 1, {"weight": 1}), (1, 2, {"weight": 3})])
+    view, asked = G.to_undirected(as_view=True), {"edge_attrs": {"weight": 1}}
+    assert not backend.convert_from_nx(view, **asked).is_directed()
+    G.add_edge(1, 0, weight=1)
+    backend.convert_from_nx(view, **asked)
+    G.add_edge(2, 1, weight=2)
+    with pytest.raises(NotImplementedError, match="two values"):
+        backend.convert_from_nx(view, **asked)
+    backend.convert_from_nx(view)  # without weights it is a graph like others

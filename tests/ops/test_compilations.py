@@ -115,3 +115,29 @@ def test_trim_gives_what_is_there():
         np.testing.assert_array_equal(B.trim().todense(), B.todense())
     with pytest.raises(ValueError, match="`trim` needs concrete values"):
         jax.jit(lambda A: A.trim().data)(A)
+
+
+def test_a_host_takes_rows_and_columns_without_a_program():
+    A = graph(11)
+    S = A.to_scipy()
+    i = jax.device_put(np.array([7, 7, 2]))
+    with compiling(0):
+        found = [A[5], A[:, 7], A[[4, 1, 4]], A[:, [3, 0]], A[::-2], A[i, 3:90], A.T[3]]
+    wanted = [S[5], S[:, 7], S[[4, 1, 4]], S[:, [3, 0]], S[::-2], S[[7, 7, 2], 3:90], S[:, 3]]
+    for x, y in zip(found, wanted, strict=True):
+        assert np.array_equal(x.todense(), y.toarray().squeeze())
+
+
+@pytest.mark.parametrize("method", ["scale", "compare", "max", "nonzero", "diagonal", "array"])
+def test_scipys_methods_are_one_program_each(method):
+    calls = {
+        "scale": lambda A: A * 3,
+        "compare": lambda A: A > 0.3,
+        "max": lambda A: A.max(axis=1),
+        "nonzero": lambda A: A.nonzero(),
+        "diagonal": lambda A: A.diagonal(1),
+        "array": lambda A: A * np.ones(6001, np.float32),
+    }
+    A = graph(12, n=6001)
+    with compiling(1):
+        calls[method](A)

@@ -204,6 +204,7 @@ def one_launch():
     from jaxspv.algorithms.pagerank.mesh_gpu import one_launch as pagerank
     from jaxspv.ops.products.mesh_gpu import one_launch as multiply
     from pallas_kernels.bfs.mesh import levels
+    from pallas_kernels.simt.device import Grid
 
     levels.BYTE = 15  # the search of 30 levels is told in words, the others in bytes
     sizes, most = {"ctas": 2, "threads": 64}, np.int32(60)
@@ -226,8 +227,9 @@ def one_launch():
             exact(got, jsp.bfs(A, source, deterministic=True))
         got = both(G, jnp.int32(source), None, parents=False, config=config, interpret=True)
         exact(got, jsp.bfs(A, source, parents=False))
-    ranked = functools.partial(pagerank, **sizes, interpret=True)
-    by_rows = jax.jit(functools.partial(multiply, flip=False, interpret=True, **sizes))
+    small_grid = Grid(2, 64, interpret=True)
+    ranked = functools.partial(pagerank, grid=small_grid)
+    by_rows = jax.jit(functools.partial(multiply, flip=False, grid=small_grid))
     for name, columns in (("two", 3), ("four", 130)):
         A, X = several(), jnp.asarray(RNG.integers(0, 9, (80, columns)), jnp.float32)
         got = by_rows(jsp.shard(A, *mesh_of(name)), X, jsp.semirings.plus_times)
@@ -250,8 +252,9 @@ def one_launch():
 def stars():
     """Shares of hubs, isolated vertices and two components, to the iteration of exact sums."""
     from jaxspv.algorithms.pagerank.mesh_gpu import one_launch as pagerank
+    from pallas_kernels.simt.device import Grid
 
-    ranked = functools.partial(pagerank, ctas=2, threads=64, interpret=True)
+    ranked = functools.partial(pagerank, grid=Grid(2, 64, interpret=True))
     knobs = np.float32(0.6), np.float32(1e-4), np.int32(60), np.int32(0)
     leaves = np.arange(1, 100)
     hub = np.zeros(99, int), leaves

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 
@@ -32,7 +33,9 @@ def enable_compilation_cache(path: str | os.PathLike[str] | None = None) -> str:
 
     A program that takes a second to compile in one process is read in some milliseconds by the
     next. Processes may share the folder; JAX identifies programs by their computation, versions,
-    devices and options. The command line turns the cache on.
+    devices and options. The command line turns the cache on. A process that is killed while it
+    writes may leave an entry that is cut short: results stay right, but JAX warns, compiles that
+    program again in every process and keeps the entry, so empty ones are removed here.
 
     Args:
         path: a folder, made if it does not exist; None: `$JAX_COMPILATION_CACHE_DIR`, else `jaxspv`
@@ -54,6 +57,10 @@ def enable_compilation_cache(path: str | os.PathLike[str] | None = None) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"`path` must be a folder that can be written to; got {folder}.")
+    for entry in folder.glob("*-cache"):
+        with contextlib.suppress(OSError):  # another process removes it too
+            if entry.stat().st_size == 0:
+                entry.unlink()
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import weakref
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,13 @@ from jax.core import Tracer
 from ..compilation import known_while_tracing, outside_of_traces
 
 _T = TypeVar("_T")
+
+
+class _Entry(NamedTuple):
+    """Values by name, and weak references to the arrays they belong to."""
+
+    values: dict[Hashable, Any]
+    arrays: list[Any]
 
 
 class _Kept:
@@ -40,7 +47,7 @@ class _Kept:
             def gone(_, key=key):
                 self.entries.pop(key, None)
 
-            found = _Entry([weakref.ref(a, gone) for a in arrays])
+            found = _Entry({}, [weakref.ref(a, gone) for a in arrays])
             self.entries[key] = found
             self.shrink()
         else:
@@ -50,14 +57,6 @@ class _Kept:
     def shrink(self) -> None:
         while len(self.entries) > max(self.most, 0):
             self.entries.popitem(last=False)
-
-
-class _Entry:
-    """Values by name, and weak references to the arrays they belong to."""
-
-    def __init__(self, arrays: list[Any]):
-        self.values: dict[Hashable, Any] = {}
-        self.arrays = arrays
 
 
 KEPT = _Kept(16)
@@ -98,7 +97,7 @@ def kept(arrays: tuple[Any, ...], name: Hashable, compute: Callable[[], _T]) -> 
     `compute` may depend on nothing else. Arrays that its result shares with the key are copied, as
     the cache would keep the key alive.
     """
-    if (entry := _entry_of(arrays)) is None:
+    if (entry := KEPT.entry(arrays) if outside_of_traces() else None) is None:
         return compute()
     if name not in entry.values:
         with known_while_tracing():
@@ -106,7 +105,3 @@ def kept(arrays: tuple[Any, ...], name: Hashable, compute: Callable[[], _T]) -> 
             value = jax.tree.map(lambda leaf: jnp.copy(leaf) if id(leaf) in own else leaf, value)
         entry.values[name] = value
     return entry.values[name]
-
-
-def _entry_of(arrays: tuple[Any, ...]) -> _Entry | None:
-    return KEPT.entry(arrays) if outside_of_traces() else None

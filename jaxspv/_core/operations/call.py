@@ -11,7 +11,7 @@ import jax
 from jax import lax
 from jax.core import Tracer
 
-from ..platforms import EVERYWHERE, Backend, Situation, inside, situation, using
+from ..platforms import Backend, Situation, inside, situation, using
 
 Types = tuple[tuple[tuple[int, ...], Any], ...]  # (shape, dtype) of every leaf
 Refuse = Callable[..., str | None]
@@ -82,9 +82,9 @@ class Call:
         given += [f"lanes={len(self.lanes)}"] if self.lanes else []
         return f"({', '.join(given)})"
 
-    def situation(self, platforms: frozenset[str] = EVERYWHERE) -> Situation:
-        """The situation in which the call was made, for these platforms."""
-        return Situation(self.allowed, platforms, self.portable)
+    def situation(self) -> Situation:
+        """The situation in which the call was made, for every platform."""
+        return Situation(self.allowed, portable=self.portable)
 
     def derived(self) -> Situation:
         """The situation of its derivatives: they take forms of the backend that was asked for."""

@@ -20,7 +20,10 @@ def summed(fn: Callable[..., Any], on: list[bool], *args: Any) -> list[Any]:
 
 
 def over_lanes(plan: Plan, impl: Form, call: Call, leaves: Sequence[Any]) -> Sequence[Any]:
-    """The leaves of a form's result under the vmaps of `call.lanes`: the innermost by its rule."""
+    """The leaves of a form's result under the vmaps of `call.lanes`: the innermost by its rule.
+
+    The others are JAX's own batching of that rule, or a map where it calls a kernel or a loop.
+    """
     static, rule = dict(call.static), impl.batched
     run = impl.run
     if rule is None and impl.backend == "pallas" and call.lanes:
@@ -40,12 +43,13 @@ def over_lanes(plan: Plan, impl: Form, call: Call, leaves: Sequence[Any]) -> Seq
         assert callable(rule)
         return jax.tree.leaves(rule(size, marks, *operands, **static))
 
+    own = callable(rule) and run is impl.run and impl.backend != "xla"
     fn = single
     for k, flags in enumerate(call.lanes):
-        if rule == "map":
-            fn = functools.partial(_mapped, fn, flags)
-        elif k == 0 and callable(rule):
+        if k == 0 and callable(rule):
             fn = first
+        elif rule == "map" or own:
+            fn = functools.partial(_mapped, fn, flags)
         else:
             fn = jax.vmap(fn, in_axes=tuple(0 if on else None for on in flags))
     return fn(*leaves)

@@ -6,7 +6,7 @@ import dataclasses
 import html
 from typing import Any
 
-from ..platforms import EVERYWHERE, WORDS, needed
+from ..platforms import EVERYWHERE, PLATFORM_OF, WORDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,10 +34,8 @@ class Plan:
 
     def on(self, platform: str) -> Any:
         """The implementation that runs on a platform: "cuda", "cpu", or any other; None: none."""
-        forms = {impl.backend: impl for impl in self.chosen}
-        platform = platform if platform in WORDS else "other"
-        backend = needed(forms, frozenset({platform})).get(platform)
-        return None if backend is None else forms[backend]
+        served = (i for i in self.chosen if PLATFORM_OF.get(i.backend, platform) == platform)
+        return next(served, None)  # the fastest first
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

@@ -28,7 +28,7 @@ def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types
 
         def run(*leaves):
             platform = PLATFORM_OF.get(impl.backend, "other")
-            with inside(call.situation(frozenset({platform}))):
+            with inside(call.situation().on(platform)):
                 return impl.run(*jax.tree.unflatten(call.tree, leaves), **dict(call.static))
 
         result = jax.eval_shape(run, *structs(types))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -29,10 +28,10 @@ from ..common.sources import check_source, over
 from ..common.status import finished
 from . import native
 from . import tiles as tiles
-from .forms import search
 from .parents import smallest_parents
-from .sources.xla import in_words, of_each, search_sources
+from .sources import in_words, of_each, search_sources
 from .tiles import TileRule
+from .xla import search
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -219,29 +218,20 @@ def _persistent(graph, source, until, *, parents, deterministic, bounds):
 @op.register("native", backend="cpu", refuse=native.refuse, batched=_together)
 def _native(graph, source, until, *, parents, deterministic, bounds):
     """Direction-optimizing, in C++."""
-    del bounds
+    if graph.n == 0 or graph.nse == 0:
+        how = {"parents": parents, "deterministic": deterministic, "bounds": bounds}
+        return _levels(graph, source, until, **how)
     found = native.search(graph, source, until, parents=parents, deterministic=deterministic)
     return BFS(*found, jnp.int32(0))
 
 
-def _direction_optimising(form, graph, source, until, *, parents, deterministic, bounds):
+@op.register("levels", batched=_together)
+def _levels(graph, source, until, *, parents, deterministic, bounds):
+    """One level after the other, the edges of its frontier in chunks."""
     del bounds  # the same numbers are leaves of `until`
-    levels, tree, num_levels = search(
-        form,
-        _adjacency(graph),
-        source,
-        symmetric=graph.symmetric,
-        stop=None if until is None else _stop(until),
-        parents=parents,
-        deterministic=deterministic,
-    )
-    return BFS(levels, tree, num_levels, jnp.int32(0))
-
-
-for _form in ("cpu", "xla"):
-    op.register("direction_optimising", backend=_form, batched=_together)(
-        functools.partial(_direction_optimising, _form)
-    )
+    stop = None if until is None else _stop(until)
+    how = {"parents": parents, "deterministic": deterministic}
+    return BFS(*search(_adjacency(graph), source, stop=stop, **how), jnp.int32(0))
 
 
 def _stop(until):
@@ -308,26 +298,17 @@ def _persistent_sources(graph, sources, *, parents, deterministic):
 def _native_sources(graph, sources, *, parents, deterministic):
     """A bit a source, 64 sources a word, in C++."""
     how = {"parents": parents, "deterministic": deterministic}
+    if graph.n == 0 or graph.nse == 0:
+        return _bitmask(graph, sources, **how)
     return _of_levels(*native.search_sources(graph, sources, **how))
 
 
-def _bitmask(form, graph, sources, *, parents, deterministic):
-    """A bit a source, 32 sources a word."""
-    levels, tree = search_sources(
-        form,
-        _adjacency(graph),
-        sources,
-        symmetric=graph.symmetric,
-        parents=parents,
-        deterministic=deterministic,
-    )
-    return _of_levels(levels, tree)
-
-
-for _form in ("cpu", "xla"):
-    many.register("bitmask", backend=_form, batched=_sources_separately)(
-        functools.partial(_bitmask, _form)
-    )
+@many.register("bitmask", batched=_sources_separately)
+def _bitmask(graph, sources, *, parents, deterministic):
+    """A bit a source, 32 sources a word; the parents are the smallest in any case."""
+    del deterministic
+    adjacency = _adjacency(graph).in_both_directions(graph.symmetric)
+    return _of_levels(*search_sources(adjacency, sources, parents=parents))
 
 
 def _of_levels(levels: Array, tree: Array | None) -> BFS:

@@ -19,8 +19,8 @@ from ..common.mesh.sparse_frontier import capacity_of, compacted, followed, list
 from ..common.sources import check_source
 from ..common.status import finished
 from .api import BFS, UNTIL
-from .sources.mesh import search_words
-from .sources.xla import in_words
+from .mesh_sources import search_words
+from .sources import in_words
 
 THIN = 8  # entries a vertex: such graphs (grids, roads) have many levels of few edges
 NO_VERTEX = np.int32(np.iinfo(np.int32).max)

@@ -18,8 +18,6 @@ KINDS = ("reached", "unchanged", "max_iterations", "or", "and")  # by their numb
 
 def refuse(graph: Graph, *_: Any, **__: Any) -> str | None:
     """Why the kernels cannot serve a call: a sentence, or None."""
-    if graph.n == 0 or graph.nse == 0:
-        return "there is nothing to traverse"
     if graph.out.index_dtype != jnp.int32:
         return "it takes indices of 32 bits"
     return bind.refused()
@@ -28,7 +26,7 @@ def refuse(graph: Graph, *_: Any, **__: Any) -> str | None:
 def search(
     graph: Graph, source: Array, until: Until | None, *, parents: bool, deterministic: bool
 ) -> tuple[Array, Array | None, Array]:
-    """`forms.search` in C++: levels, parents or None, the number of levels."""
+    """`xla.search` in C++: levels, parents or None, the number of levels."""
     inn = graph.out if graph.symmetric else graph.inn
     out, n = graph.out, graph.n
     back = out if inn is None else inn

@@ -23,7 +23,7 @@ from ..common.sources import check_source
 from ..common.undirected import is_undirected
 from ..common.weights import with_real_weights
 from ..sssp.api import sssp
-from .betweenness_cpu import by_breadth, by_distance
+from .betweenness_cpu import by_distance
 from .betweenness_xla import by_levels, by_tight_edges
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def betweenness_centrality(
         directed: whether (s, t) and (t, s) are two pairs; None: unless the pattern is symmetric
             (of a traced matrix that is not known, and so directed).
         backend: "pallas", "cpu", "xla" or None.
-        method: "brandes" (one source after the other, on a CPU), "blocks" (one launch on a GPU,
+        method: "native" (one source after the other in C++, on a CPU; "brandes", in native loops,
+            where `weighted`), "blocks" (one launch on a GPU,
             each thread block takes one source after the other; for graphs with few edges a vertex),
             "batches" (64 sources or more together, elsewhere), or None to choose so.
 
@@ -229,22 +230,23 @@ def _native(graph, sources, *, weighted, endpoints):
     return Betweenness(*bind.call("betweenness", results, *operands, endpoints=int(endpoints)))
 
 
-@op.register("brandes", backend="cpu", batched="map")
+def _not_weighted(graph, sources, *, weighted, endpoints) -> str | None:
+    return None if weighted else "paths of fewest edges are counted in C++, or in batches"
+
+
+@op.register("brandes", backend="cpu", refuse=_not_weighted, batched="map")
 def _brandes(graph, sources, *, weighted, endpoints):
     """One source after the other, in native loops."""
-    out, dtype = graph.out, _dtype(graph)
+    dtype = _dtype(graph)
+
+    def add(total, source):
+        far = sssp(graph, source, parents=False).distances
+        some, over = by_distance(graph.out, far, source, endpoints, dtype)
+        return Betweenness(total.scores + some, total.overflow | over), None
+
     nothing = Betweenness(jnp.zeros(graph.n, dtype), jnp.bool_(False))
     if graph.n == 0 or graph.nse == 0:
         return nothing
-
-    def add(total, source):
-        if weighted:
-            far = sssp(graph, source, parents=False).distances
-            some, over = by_distance(out, far, source, endpoints, dtype)
-        else:
-            some, over = by_breadth(out.indptr, out.indices, source, endpoints, dtype)
-        return Betweenness(total.scores + some, total.overflow | over), None
-
     return lax.scan(add, nothing, sources)[0]
 
 

@@ -6,70 +6,17 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
-from ..._core.native_loops import each, once, read, write
+from ..._core.native_loops import each, read, write
 from ...formats import CSR
-
-
-def by_breadth(
-    indptr: Array, indices: Array, source: Array, endpoints: bool, dtype: Any
-) -> tuple[Array, Array]:
-    """(n,) what passes each vertex on paths with fewest edges; whether counts overflowed.
-
-    A queue in order of discovery; paths are counted as edges are found to lead one level further.
-
-    Cost: O(n + edges) time, six words a vertex.
-    """
-    n = indptr.shape[0] - 1
-    valid = (source >= 0) & (source < n)
-    at = jnp.where(valid, source, n)
-    levels = jnp.full(n, -1, jnp.int32).at[at].set(0, mode="drop")
-    paths = jnp.zeros(n, dtype).at[at].set(1, mode="drop")
-    queue = jnp.zeros(n + 1, jnp.int32).at[0].set(at)
-
-    def vertex(c):
-        i, tail, queue, levels, paths = c
-        u = read(queue, i)
-        below, mine = read(levels, u) + 1, read(paths, u)
-
-        def edge(e, tail, queue, levels, paths):
-            v = read(indices, e)
-            level, theirs = read(levels, v), read(paths, v)
-
-            def found(v, level, theirs, tail, queue, levels, paths):
-                queue, levels = write(queue, tail, v), write(levels, v, below)
-                return (
-                    v,
-                    level,
-                    theirs,
-                    tail + (level < 0),
-                    queue,
-                    levels,
-                    write(paths, v, theirs + mine),
-                )
-
-            tight = (level < 0) | (level == below)
-            return once(tight, found, v, level, theirs, tail, queue, levels, paths)[3:]
-
-        ends = read(indptr, u), read(indptr, u + 1)
-        return i + 1, *each(*ends, edge, tail, queue, levels, paths)
-
-    first = (jnp.int32(0), valid.astype(jnp.int32), queue, levels, paths)
-    _, tail, queue, levels, paths = lax.while_loop(lambda c: c[0] < c[1], vertex, first)
-
-    def is_tight(v, w, e):
-        del e
-        return read(levels, w) == read(levels, v) + 1
-
-    passed = _back(indptr, indices, queue, tail, paths, is_tight)
-    return _counted(passed, levels >= 0, at, endpoints), jnp.any(~jnp.isfinite(paths))
 
 
 def by_distance(
     A: CSR, far: Array, source: Array, endpoints: bool, dtype: Any
 ) -> tuple[Array, Array]:
-    """The same on paths of least weight, `far` the distances from the source.
+    """(n,) what passes each vertex on paths of least weight, `far` the distances from the source;
+    whether counts overflowed.
 
     In order of distance an edge u -> v of weight w > 0 is on a shortest path where
     `far[u] + w == far[v]`, exactly: distances are sums from the source on.

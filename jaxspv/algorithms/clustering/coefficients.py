@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.compilation import one_program
-from ..._core.platforms import Backend
+from ..._core.platforms import Backend, reaching
 from ..._core.reductions import sum_in_double
 from ...algebra.masks import structure
 from ...algebra.monoids import plus
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...shapes import Matrix
 
 
+@reaching
 def clustering(
     G: Matrix,
     *,
@@ -38,11 +39,12 @@ def clustering(
 ) -> Float[Array, " n"]:
     """`c[v] = 2 T(v) / (d(v) (d(v) - 1))`: triangles of v among the pairs of its neighbours.
 
-    With weights a triangle counts the geometric mean of its three, each over the largest; of an
-    edge that weighs more in one direction the mean of both cube roots counts. In a directed graph
-    `T = diag((A + A^T)^3) / 2` counts directed triangles, of `d (d - 1) - 2 e` possible ones, d
-    edges from or to v and e edges that go both ways. Self loops are ignored; a vertex with fewer
-    than two neighbours, a ghost of `pad` too, has 0.
+    With weights a triangle counts the geometric mean of its three, each over the largest of all,
+    of a self loop too, as in NetworkX; of an edge that weighs more in one direction the mean of
+    both cube roots counts. In a directed graph `T = diag((A + A^T)^3) / 2` counts directed
+    triangles, of `d (d - 1) - 2 e` possible ones, d edges from or to v and e edges that go both
+    ways. Self loops are otherwise ignored; a vertex with fewer than two neighbours, a ghost of
+    `pad` too, has 0.
 
     Args:
         G: a `Graph` or a square sparse matrix.
@@ -50,7 +52,8 @@ def clustering(
         directed: whether edges have a direction; None: unless the pattern is symmetric (of a
             traced matrix that is not known, and so directed).
         backend, method: of the count of triangles without weights: "native" (in C++, on a CPU),
-            "wedges" (native loops on a CPU without it), "products" (two masked products elsewhere).
+            "wedges" (native loops on a CPU without it), "tables" (rows as tables, in two
+            launches on a GPU), "products" (two masked products elsewhere).
 
     Returns:
         (n,) float32, or the dtype of the weights. Differentiable in weights > 0.
@@ -103,6 +106,7 @@ def _by_products(graph: Graph, *, weighted: bool, directed: bool) -> Array:
     return _over(_closed_walks(S), 2 * (degree * (degree - 1) - 2 * both))
 
 
+@reaching
 def average_clustering(
     G: Matrix,
     *,

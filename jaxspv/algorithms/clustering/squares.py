@@ -11,7 +11,7 @@ from jax import Array, lax
 from ..._core.compilation import one_program
 from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
-from ..._core.platforms import Backend
+from ..._core.platforms import Backend, reaching
 from ..._core.reductions import sum_in_double
 from ...algebra.masks import structure
 from ...algebra.semirings import plus_pair
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 TOGETHER = 32  # vertices of a batch
 
 
+@reaching
 def square_clustering(
     G: Matrix, *, backend: Backend | None = None, method: str | None = None
 ) -> Float[Array, " n"]:

@@ -1,4 +1,4 @@
-"""Triangles of each vertex and of each edge, by native loops on a CPU and by masked products."""
+"""Triangles of each vertex: native loops on a CPU, two launches on a GPU, else masked products."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.native_loops import each, read, write
+from pallas_kernels.triangles.count import triangles_of_vertices as by_tables
+from pallas_kernels.triangles.upward import upward
+
 from ..._core.operation import Operation, typed
 from ...algebra.masks import structure
 from ...algebra.semirings import plus_pair
@@ -14,7 +16,7 @@ from ...formats import CSR
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxm.api import mxm
-from ..triangles.api import upward_edges
+from ..triangles.api import not_in_kernels, triangles_of_vertices, upward_edges
 
 of_vertices = Operation("triangles of vertices", types=lambda graph: typed(jnp.int32, graph.n))
 
@@ -28,36 +30,15 @@ def _native(graph: Graph) -> Array:
 
 @of_vertices.register("wedges", backend="cpu")
 def _wedges(graph: Graph) -> Array:
-    """Loops over paths u -> v -> w of upward edges closed by u -> w."""
-    L = upward_edges(graph.out)
-    n = graph.n
-    if n == 0 or L.nse == 0:
-        return jnp.zeros(n, jnp.int32)
+    """The same by native loops."""
+    return triangles_of_vertices(upward_edges(graph.out))
 
-    def vertex(u, count, mark):
-        first, last = read(L.indptr, u), read(L.indptr, u + 1)
 
-        def note(e, mark):
-            return (write(mark, read(L.indices, e), u),)
-
-        (mark,) = each(first, last, note, mark)
-
-        def middle(e, count, mine):
-            v = read(L.indices, e)
-
-            def closing(f, count, theirs):
-                w = read(L.indices, f)
-                closed = (read(mark, w) == u).astype(jnp.int32)
-                return write(count, w, read(count, w) + closed), theirs + closed
-
-            ends = (read(L.indptr, v), read(L.indptr, v + 1))
-            count, theirs = each(*ends, closing, count, jnp.int32(0))
-            return write(count, v, read(count, v) + theirs), mine + theirs
-
-        count, mine = each(first, last, middle, count, jnp.int32(0))
-        return write(count, u, read(count, u) + mine), mark
-
-    return each(0, n, vertex, jnp.zeros(n, jnp.int32), jnp.full(n, -1, jnp.int32))[0]
+@of_vertices.register("tables", backend="pallas", refuse=not_in_kernels)
+def _by_tables(graph: Graph) -> Array:
+    """The shorter row of each edge is looked up in a table of the longer one."""
+    pattern = graph.out.indptr, graph.out.indices
+    return by_tables(*pattern, upward(*pattern))
 
 
 @of_vertices.register("products")

@@ -10,7 +10,7 @@ from jax import lax
 
 from ..._core.compilation import one_program
 from ..._core.operation import Operation
-from ..._core.platforms import Backend
+from ..._core.platforms import Backend, reaching
 from ...algebra.masks import structure
 from ...algebra.operators import identity
 from ...algebra.semirings import plus_pair
@@ -24,12 +24,12 @@ from ...ops.products.mxm.api import mxm
 from ..common.constant import constant
 from ..common.edges import endpoints_of, kept
 from ..common.undirected import undirected
-from .trusses_cpu import peeled
 
 if TYPE_CHECKING:
     from ...shapes import Count, Matrix
 
 
+@reaching
 def k_truss(
     G: Matrix, k: Count, *, backend: Backend | None = None, method: str | None = None
 ) -> CSR:
@@ -42,8 +42,7 @@ def k_truss(
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
         k: 2 or more, maybe traced; the 2-truss is all edges.
         backend: "cpu", "xla" or None.
-        method: "native" (edges one by one in C++, on a CPU), "peeling" (the same in native loops,
-            without it), "rounds" (elsewhere), or None for these.
+        method: "native" (edges one by one in C++, on a CPU), "rounds" (elsewhere), or None.
 
     Returns:
         A CSR of the entries of G that are left, in its capacity; repeated ones are added up.
@@ -53,7 +52,7 @@ def k_truss(
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
 
-    Cost: "peeling" O(edges^1.5 log(degree)) at most; "rounds" a masked product of the adjacency
+    Cost: "native" O(edges^1.5 log(degree)) at most; "rounds" a masked product of the adjacency
     with itself a round, rounds as long as edges go.
 
     Source: Cohen, "Trusses: cohesive subgraphs for social network analysis", 2008; Davis, "Graph
@@ -89,12 +88,6 @@ def _native(A: CSR, k: Any) -> CSR:
     """Counts the triangles once, then removes edges with too few one after the other, in C++."""
     members = jax.ShapeDtypeStruct((A.nse,), jnp.bool_)
     return kept(A, bind.call("k_truss", members, A.indptr, A.indices, k))
-
-
-@op.register("peeling", backend="cpu")
-def _peeling(A: CSR, k: Any) -> CSR:
-    """Counts the triangles once, then removes edges with too few one after the other."""
-    return kept(A, peeled(A, k))
 
 
 @op.register("rounds")

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..._core.platforms import situation
 from ...ops.products.common.expand import SelectedRows, select_rows
+
+
+def sizes() -> tuple[int, int]:
+    """Vertices of a frontier, and edges of theirs, that are followed together: on a CPU few, where
+    work takes time and programs start in microseconds."""
+    return (2**7, 2**9) if situation().platforms == {"cpu"} else (2**14, 2**16)
 
 
 class Edges(NamedTuple):
@@ -53,9 +60,8 @@ def edges_of(vertices: Array, rows: SelectedRows, first: Array, chunk: int) -> E
     """Edges number `first` to `first + chunk` of the rows, counted through all of them.
 
     The owner of an edge is the first row that ends behind it: a binary search, unrolled so that
-    it is one fused kernel on a GPU. Cost: O(chunk log(rows)). `frame.expand.edge_slots` marks and
-    counts instead, in a fifth of the time on a CPU; but there native loops run, and on a GPU its
-    scatters and scans are kernels of their own in every step.
+    it is one fused kernel on a GPU. Cost: O(chunk log(rows)). `expand.edge_slots` marks and
+    counts instead; on a GPU its scatters and scans are kernels of their own in every step.
     """
     number = first + jnp.arange(chunk, dtype=jnp.int32)
     owner = jnp.searchsorted(rows.ends, number, side="right", method="scan_unrolled")
@@ -96,16 +102,15 @@ def for_edges(
     queue: Queue,
     carry: Any,
     visit: Callable[[Any, Edges], Any],
-    *,
-    vertices: int,
-    edges: int,
     begin: Callable[[Any, Array, Array], Any] | None = None,
+    together: tuple[int, int] | None = None,
 ) -> Any:
     """`carry = visit(carry, chunk)` over chunks of the edges of the vertices of the frontier.
 
-    At most `vertices` of them and `edges` of theirs at a time; `begin(carry, vertices, valid)` is
-    called for each block of vertices before their edges.
+    `begin(carry, vertices, valid)` is called for each block of vertices before their edges.
+    together: the most vertices and edges at a time; None: `sizes()`.
     """
+    vertices, edges = sizes() if together is None else together
     block, chunk = min(queue.items.shape[0], vertices), min(nse, edges)
 
     def of_block(c):

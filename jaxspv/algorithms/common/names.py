@@ -1,4 +1,4 @@
-"""Names where others are meant: of vertices for their numbers, of arguments in other libraries."""
+"""Errors for names: of vertices where numbers are expected, of arguments in other libraries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def refuse_names(argument: str, value: Any) -> None:
-    """Nothing, unless a vertex is given by its name.
+    """Raises an error if a vertex is given by its name.
 
     Raises:
         TypeError: it is text, or a list or array of texts.

@@ -5,15 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from ..._core.compilation import known_while_tracing, on_gpu
 from ..._core.pytree import is_concrete
 from ...formats import CSR
-from ...formats.csr import sorted_csr
+from ...formats.convert.transposition import PATTERN, ROUNDED, known_symmetric
 from ...graph import Graph, as_graph
 
 
@@ -53,12 +50,12 @@ def is_undirected(graph: Graph, *, values: bool = False) -> bool | None:
     A = graph.out
     if not is_concrete(A.indices, A.indptr, A.data if values else ()):
         return None
-    if not values:
+    if not values and not (on_gpu(A.indices) and is_concrete(A.data)):
         A = dataclasses.replace(A, data=np.zeros(A.nse, bool), overflow=np.zeros((), bool))
     if not on_gpu(A.indices):
         return _on_host(A)
     with known_while_tracing():
-        return bool(_on_device(A))
+        return A.nse == 0 or bool(known_symmetric(A, ROUNDED if values else PATTERN))
 
 
 def _on_host(A: CSR) -> bool:
@@ -77,13 +74,3 @@ def _on_host(A: CSR) -> bool:
         and np.array_equal(other.indices, matrix.indices)
         and np.allclose(other.data, matrix.data, equal_nan=True)
     )
-
-
-@jax.jit
-def _on_device(A: CSR) -> Array:
-    sorted_rows, other = sorted_csr(A), sorted_csr(A.T)
-    same = (sorted_rows.indices == other.indices) & jnp.isclose(
-        sorted_rows.data, other.data, equal_nan=True
-    )
-    valid = jnp.arange(A.nse) < A.count
-    return jnp.all(same | ~valid) & jnp.all(A.indptr == other.indptr)

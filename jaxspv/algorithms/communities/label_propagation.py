@@ -12,7 +12,7 @@ from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
-from ...formats.convert.counting_sort import Compressed, transpose
+from ...formats.convert.counting_sort import compressed_by_minor
 from ...graph import Graph, as_graph
 from ...until import iteration_limit
 from ..common.edges import endpoints_of
@@ -115,9 +115,9 @@ def _counts(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
         if 2 * max(nse, n + 1) >= LIMIT:
             return _sort(graph, labels, limit)
         # One list of both directions: with a loop for each the body is too large to be native.
-        back, sides = transpose(Compressed(indptr, indices, None), n), 2
-        indptr = jnp.concatenate([indptr, back.indptr + nse])
-        indices = jnp.concatenate([indices, back.indices])
+        (ends, tails, _), sides = compressed_by_minor(indptr, indices, (n, n)), 2
+        indptr = jnp.concatenate([indptr, ends + nse])
+        indices = jnp.concatenate([indices, tails])
 
     def step(labels):
         def one_more(label, times, most, best, count):

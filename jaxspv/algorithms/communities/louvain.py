@@ -10,7 +10,7 @@ from jax import Array
 from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
-from ..._core.platforms import Backend
+from ..._core.platforms import Backend, reaching
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ..common.constant import constant
@@ -47,6 +47,7 @@ class Communities(NamedTuple):
     status: Int[Array, ""]
 
 
+@reaching
 def louvain(
     G: Matrix,
     *,

@@ -164,13 +164,13 @@ def _joined(s: _Level, group: Array) -> _Level:
                 slot = jnp.where(known, read(place, d), top)
                 before = jnp.where(known, read(weights, slot), 0)
 
-                def put(d, slot, sum_, known, top, place, mark, indices, weights):
+                def put(d, slot, sum_, top, place, mark, indices, weights):
                     place, mark = write(place, d, slot), write(mark, d, c)
                     indices, weights = write(indices, slot, d), write(weights, slot, sum_)
-                    return d, slot, sum_, known, top + ~known, place, mark, indices, weights
+                    return d, slot, sum_, top, place, mark, indices, weights
 
-                found = (d, slot, before + weight, known)
-                return once(True, put, *found, top, place, mark, indices, weights)[4:]
+                found = (d, slot, before + weight, top + ~known)
+                return once(True, put, *found, place, mark, indices, weights)[3:]
 
             edges = read(s.indptr, v), read(s.indptr, v + 1)
             return each(*edges, edge, top, place, mark, indices, weights)

@@ -18,7 +18,6 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
 from ..common.status import finished
-from ..connectivity.components_cpu import components_cpu
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -117,8 +116,6 @@ def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:
 
 
 def _not_native(graph) -> str | None:
-    if graph.n == 0 or graph.nse == 0:
-        return "there is nothing to join"
     if graph.out.index_dtype != jnp.int32:
         return "it takes indices of 32 bits"
     return bind.refused()
@@ -127,19 +124,14 @@ def _not_native(graph) -> str | None:
 @op.register("native", backend="cpu", refuse=_not_native, batched="vmap")
 def _native(graph):
     """Afforest in C++."""
+    if graph.n == 0 or graph.nse == 0:
+        return _of(jnp.arange(graph.n, dtype=jnp.int32), graph, jnp.int32(0))
     out, results = graph.out, (typed(jnp.int32, graph.n), typed(jnp.int32))
     symmetric = graph.symmetric
     labels, count = bind.call("components", results, out.indptr, out.indices, symmetric=symmetric)
     if graph.exists is not None:
         return _of(labels, graph, jnp.int32(0))
     return Components(labels, count, jnp.int32(0))
-
-
-@op.register("union_find", backend="cpu")
-def _union_find(graph):
-    """One edge after the other joins two sets of vertices."""
-    labels = components_cpu(graph.out.indptr, graph.out.indices)
-    return _of(labels, graph, jnp.int32(0))
 
 
 @op.register("fastsv")

@@ -21,7 +21,7 @@ def one_launch(G, **options):
     def body(local: Local):
         part, block = local.part, local.block
         graph = block.indptr, block.indices, local.positions
-        how = {"axes": part.axes, "n": part.n, "symmetric": G.symmetric, **options}
+        how = {"axes": part.axes, "symmetric": G.symmetric, **options}
         return kernel(*graph, **how)
 
     return counted(*on_mesh(body, G))

@@ -11,9 +11,8 @@ from jax import Array, lax
 from pallas_kernels.cores import cores as cores_kernel
 
 from ..._core.compat import kernels_refused
-from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
-from ..._core.platforms import Backend
+from ..._core.platforms import Backend, reaching
 from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ...native import bind
@@ -52,7 +51,7 @@ def core_number(
     Args:
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
         backend: "pallas", "cpu", "xla" or None.
-        method: "buckets" (vertices in order of degree, on a CPU), "peeling" (rounds over all
+        method: "native" (vertices in order of degree in C++, on a CPU), "peeling" (rounds over all
             edges, elsewhere), "levels" (one launch on a GPU), or None for the fastest.
 
     Returns:
@@ -62,7 +61,7 @@ def core_number(
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
 
-    Cost: "buckets" and "levels" O(n + edges), a pass over the vertices a level more; "peeling" a
+    Cost: "native" and "levels" O(n + edges), a pass over the vertices a level more; "peeling" a
     pass over the edges a round, at most n + degeneracy rounds and few on graphs with skewed
     degrees.
 
@@ -78,6 +77,7 @@ def core_number(
     return finished(op(graph, backend=backend, method=method), "core_number")
 
 
+@reaching
 def k_core(
     G: Matrix, k: Count | None = None, *, backend: Backend | None = None, method: str | None = None
 ) -> CSR:
@@ -136,51 +136,6 @@ def _native(graph):
     """Vertices in order of degree, in C++."""
     cores = jax.ShapeDtypeStruct((graph.n,), jnp.int32)
     return _of(bind.call("cores", cores, graph.out.indptr, graph.out.indices), jnp.int32(0))
-
-
-@op.register("buckets", backend="cpu")
-def _buckets(graph):
-    """Visits vertices by increasing degree and decrements the degrees of their neighbours."""
-    return _of(_in_order_of_degree(graph, degrees_without_loops(graph)), jnp.int32(0))
-
-
-def _in_order_of_degree(graph, degree: Array) -> Array:
-    """Core numbers. `order` is sorted by `degree`, `place` its inverse, `first[d]` the start of d.
-
-    A neighbour of larger degree loses one: it is swapped with the first of its degree.
-    """
-    n = graph.n
-    indptr, indices = graph.out.indptr, graph.out.indices
-    if n == 0 or graph.nse == 0:
-        return degree
-    order = jnp.argsort(degree, stable=True).astype(jnp.int32)
-    place = jnp.zeros(n, jnp.int32).at[order].set(jnp.arange(n, dtype=jnp.int32))
-    count = jnp.zeros(n, jnp.int32).at[degree].add(1, mode="drop")
-    first = jnp.cumsum(count, dtype=jnp.int32) - count
-
-    def vertex(i, degree, order, place, first):
-        v = read(order, i)
-        mine, last = read(degree, v), read(indptr, v + 1)
-
-        def edge(e, degree, order, place, first):
-            u = read(indices, e)
-            theirs, at = read(degree, u), read(place, u)
-            start = read(first, theirs)
-            other = read(order, start)
-
-            def lower(u, theirs, at, start, other, degree, order, place, first):
-                degree = write(degree, u, theirs - 1)
-                order = write(write(order, at, other), start, u)
-                place = write(write(place, other, at), u, start)
-                first = write(first, theirs, start + 1)
-                return u, theirs, at, start, other, degree, order, place, first
-
-            found = (u, theirs, at, start, other, degree, order, place, first)
-            return once(theirs > mine, lower, *found)[5:]
-
-        return each(read(indptr, v), last, edge, degree, order, place, first)
-
-    return each(0, n, vertex, degree, order, place, first)[0]
 
 
 @op.register("peeling")

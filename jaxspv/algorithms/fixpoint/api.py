@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from pallas_kernels.sssp.rounds import most_rounds
+
 from ..._core.batching import vmapped
 from ..._core.native_loops import read
 from ..._core.operation import Operation, typed
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
 
     from ...shapes import Matrix, Number, Vector
 
-# Steps at most where the caller sets no bound: a sum that grows by a constant a step would else end
-# where rounding lets it stand still, after 2^23 steps and more, and look converged.
-MOST_STEPS = 1 << 17
 UNTIL = ("reached", "unchanged", "residual", "max_iterations")
 
 
@@ -47,8 +46,9 @@ class Fixpoint(NamedTuple):
     Attributes:
         x: (n,), the vector after the last step.
         iterations: int32, steps taken.
-        converged: bool; False: only a bound on the iterations stopped the loop, or a sum that is
-            not idempotent grew to infinity or NaN.
+        converged: bool; False: only a bound on the iterations stopped the loop (of a `monotone` one
+            because a cycle improves x for ever, as one of negative length over min_plus), or a sum
+            that is not idempotent grew to infinity or NaN.
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
@@ -63,12 +63,12 @@ class FixpointLayout:
     """The layout "fixpoint".
 
     Attributes:
-        rows: bins and values of the transpose.
+        rows: bins and values of the transpose, on a GPU; else None.
         kernel: the same for the kernel of all elements, on a GPU; None after new values.
         push: on a GPU, what the layout "sssp" has for the kernel that pushes; else None.
     """
 
-    rows: Rows
+    rows: Rows | None
     kernel: dict[str, Array] | None = None
     push: Any = None
 
@@ -104,8 +104,7 @@ def fixpoint(
         sums: name -> `f(x, *operands)`, element-wise; before each step f of the vector is summed.
         until: conditions of `jaxspv.until`: `reached` (`x[node]` differs from `x0[node]`),
             `unchanged`, `residual` (L1 change of a step) and `max_iterations`; None: `unchanged()`.
-            Unless it holds `max_iterations` or the loop is `monotone`, max(131072, 8 n) steps are
-            the bound.
+            Unless it holds `max_iterations`, max(131072, 8 n) steps are the bound.
         monotone: promises that a step may be done for the elements that changed alone: `add` is
             idempotent, `update(old, y)` leaves old where y is the identity, never undoes, and
             `update(update(old, y), z) == update(old, add(y, z))`. An element equal to the identity
@@ -175,7 +174,9 @@ def _checked(A, x0, semiring, loop: _Loop):
         )
     until = check_until(until, UNTIL, "fixpoint", graph.n) or unchanged()
     if not monotone and not until.bounds():
-        until = until | max_iterations(max(MOST_STEPS, 8 * graph.n))
+        # a sum that grows by a constant a step would else end where rounding lets it stand still,
+        # after 2^23 steps and more, and look converged
+        until = until | max_iterations(most_rounds(graph.n))
     if closure and update is not None:
         raise ValueError("`closure` is an update of its own: leave out `update`.")
     if closure and not monotone:
@@ -237,9 +238,8 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
 
 def _revalue(layout: FixpointLayout, graph: Graph) -> FixpointLayout:
     push = None if layout.push is None else push_revalued(layout.push, graph)
-    return FixpointLayout(
-        layout.rows.revalued(graph.out if graph.inn is None else graph.inn), None, push
-    )
+    inn = graph.out if graph.inn is None else graph.inn
+    return FixpointLayout(layout.rows and layout.rows.revalued(inn), None, push)
 
 
 @register_layout("fixpoint", revalue=_revalue)

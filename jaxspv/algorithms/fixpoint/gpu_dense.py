@@ -14,6 +14,7 @@ from pallas_kernels.layouts.sliced_rows import weights_of_vertices
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
 from pallas_kernels.simt.scalar_jaxpr import trace as trace_scalar
+from pallas_kernels.sssp.rounds import most_rounds
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
@@ -86,6 +87,8 @@ def run(call: Call) -> tuple[Array, Array, Array, Array]:
         condition = jax.tree.unflatten(tree, scalars[len(arrays.scalars) - arrays.knobs :])
         now = {"reached": reached, "unchanged": unchanged, "residual": change}
         found = [c.holds(iteration=i, **now) for c in (condition, unbounded(condition))]
+        if not until.bounds():
+            found[0] = found[0] | (i >= most_rounds(graph.n))
         return tuple(f | unchanged if monotone else f for f in found)
 
     x, iterations, converged, status = fixpoint_dense(

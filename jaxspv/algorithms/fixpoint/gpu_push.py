@@ -12,6 +12,7 @@ from jax import Array
 from pallas_kernels.fixpoint.push import DTYPES, ORDERS
 from pallas_kernels.fixpoint.push import fixpoint_push as kernel
 from pallas_kernels.simt import scalar_jaxpr
+from pallas_kernels.sssp import rounds as rounds_of
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
@@ -102,7 +103,7 @@ def persistent(call: Call) -> tuple[Array, Array, Array, Array]:
         delta=delta,
         prepared=layout.get("pallas"),
     )
-    return x, rounds, jnp.bool_(True), status
+    return x, rounds, rounds < rounds_of.most_rounds(graph.n), status
 
 
 def _layout_of(graph: Graph) -> Any:

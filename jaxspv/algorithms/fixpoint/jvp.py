@@ -14,8 +14,7 @@ from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
 from ..common.frontier import Queue, append, distinct_or_dropped, one_of_each
 from ..common.implicit import richardson
-from ..sssp.cpu import OutEdges
-from ..sssp.xla import for_edges
+from ..sssp.xla import OutEdges, for_edges
 from .step import Call, totals_of
 from .xla import differs
 

@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from pallas_kernels.sssp.rounds import most_rounds
+
 from ...algebra.operators import BinaryOp
 from ...algebra.semirings import Semiring
 from ...graph import Graph
@@ -69,7 +71,8 @@ def loop_of(call: Call, at: Callable[[Array, Array], Array] = operator.getitem) 
         consts, operands = ([part(v) for v in vs] for vs in (call.captured[0], call.operands))
         return call.update.at(consts, old, y, i, operands, {})
 
-    return Loop(call.x0, pull_of(call), step, step_at, totals, call.until, call.monotone)
+    most = jnp.iinfo(jnp.int32).max if call.until.bounds() else most_rounds(call.graph.n)
+    return Loop(call.x0, pull_of(call), step, step_at, totals, call.until, call.monotone, most)
 
 
 def totals_of(call: Call, x: Array) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def pull_of(call: Call) -> Callable[[Array], Array]:
         semiring = _masked(semiring, x0.dtype, graph.dtype, missing)
     layout = graph.layouts.get("fixpoint")
     rows = None if layout is None else layout.rows
-    M = graph.out.T if rows is None or graph.inn is None else graph.inn
+    M = graph.out.T if layout is None or graph.inn is None else graph.inn
 
     def pull(x):
         return spmv_op(semiring, M, x, rows, flip=True)

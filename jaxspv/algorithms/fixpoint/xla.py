@@ -34,6 +34,7 @@ class Loop(NamedTuple):
         totals: x -> dict of scalars.
         until: when to stop.
         monotone: a step that changes nothing ends the loop whatever `until` says.
+        most: steps at most, whatever `until` says.
     """
 
     x0: Array
@@ -43,6 +44,7 @@ class Loop(NamedTuple):
     totals: Callable[[Array], dict[str, Array]]
     until: Until
     monotone: bool
+    most: int
 
 
 class State(NamedTuple):
@@ -95,7 +97,7 @@ def unbounded(until: Until) -> Until:
 
 def going(loop: Loop, state: State) -> Array:
     """Whether there is a step more."""
-    return ~_holds(loop, state) & (state.iterations < _LAST)
+    return ~_holds(loop, state) & (state.iterations < loop.most)
 
 
 def result_of(loop: Loop, state: State) -> tuple[Array, Array, Array]:
@@ -242,7 +244,7 @@ def _pushed(loop: Loop, push: Push, work: _Work) -> _Work:
     nse = push.indices.shape[0]
     carry = (work.y, work.claims, touched)
     y, claims, touched = for_edges(
-        push.indptr, nse, work.queue, carry, visit, vertices=VERTICES, edges=EDGES
+        push.indptr, nse, work.queue, carry, visit, together=(VERTICES, EDGES)
     )
 
     def settle(carry):

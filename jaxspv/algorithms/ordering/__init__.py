@@ -1,1 +1,1 @@
-"""Orders of the vertices by which entries come near the diagonal."""
+"""Orders of the vertices that bring the entries near the diagonal."""

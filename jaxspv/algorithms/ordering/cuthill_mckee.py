@@ -11,7 +11,7 @@ from ..._core.batching import while_going
 from ..._core.compilation import one_program
 from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
-from ..._core.platforms import Backend
+from ..._core.platforms import Backend, reaching
 from ...algebra.semirings import min_plus
 from ...graph import Graph
 from ..common.edges import degrees_without_loops, endpoints_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ...shapes import Matrix
 
 
+@reaching
 def reverse_cuthill_mckee(
     G: Matrix, *, backend: Backend | None = None, method: str | None = None
 ) -> Int[Array, " n"]:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from pallas_kernels.pagerank.one_gpu import Limits
 from pallas_kernels.pagerank.one_gpu import pagerank as pagerank_kernel
 
 from ..._core.compat import kernels_refused
@@ -20,7 +21,12 @@ from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow, sum_in_double
 from ...algebra.monoids import plus
+from ...algebra.semirings import Semiring, plus_second, plus_times
+from ...formats import SparseMatrix
 from ...graph import Graph, as_graph
+from ...native import bind
+from ...ops.products.mxm.api import mxm
+from ...ops.products.mxv.api import mxv
 from ...until import iteration_limit
 from ..common.names import elsewhere
 from ..common.status import finished
@@ -207,7 +213,7 @@ def _tangent(primals, tangents, result):
 
 def _advice(graph, *_, **__):
     bare = "pagerank" not in graph.layouts
-    gain = "`prepare(A, for_='pagerank')` would arrange the in-edges in bins, to pull from."
+    gain = "`prepare(A, for_='pagerank')` would find the in-edges, to pull from."
     return [gain] if bare else []
 
 
@@ -236,27 +242,58 @@ def _persistent(graph, p, damping, tol, max_iterations, min_iterations):
     """All iterations in one launch, a grid barrier after each."""
     links = graph.layouts["pagerank"]
     p = _distribution(p, graph)
-    scores, iterations, change, status = pagerank_kernel(
-        links.strength, p, damping, tol, max_iterations, min_iterations, prepared=links.kernel
-    )
+    limits = Limits(damping, tol, max_iterations, min_iterations)
+    found = pagerank_kernel(links.strength, p, limits, prepared=links.kernel)
+    scores, iterations, change, status = found
     return PageRank(scores, iterations, change <= tol, status)
+
+
+def _not_native(graph, *_) -> str | None:
+    if graph.nse == 0:
+        return "there are no edges"
+    if graph.out.index_dtype != jnp.int32 or graph.dtype not in (np.float32, np.float64):
+        return "it takes indices of 32 bits and weights in float32 or float64"
+    return bind.refused()
+
+
+@op.register("native", backend="cpu", refuse=_not_native, batched="vmap")
+def _native(graph, p, damping, tol, max_iterations, min_iterations):
+    """Each vertex gathers from its in-edges, in C++."""
+    out, results = graph.out, (typed(graph.dtype, graph.n), typed(jnp.int32), typed(jnp.bool_))
+    scores, iterations, converged = bind.call(
+        "pagerank",
+        results,
+        *(out.indptr, out.indices, jnp.broadcast_to(out.data, out.indices.shape)),
+        _distribution(p, graph),
+        *(damping, tol, max_iterations, min_iterations),
+        symmetric=graph.symmetric,
+    )
+    return PageRank(scores, iterations, converged, jnp.int32(0))
 
 
 def _no_links(graph, *_) -> str | None:
     if "pagerank" not in graph.layouts:
-        return "the in-edges are not arranged in bins: `prepare(A, for_='pagerank')`"
+        return "the in-edges are not known: `prepare(A, for_='pagerank')`"
     return None
 
 
 @op.register("pull", refuse=_no_links)
 def _pull(graph, p, damping, tol, max_iterations, min_iterations):
-    """Each vertex gathers from its in-edges, in row bins."""
+    """Each vertex gathers from its in-edges: a product, or by row bins where there are some."""
     links = graph.layouts["pagerank"]
-    if links.rows is None:
+    if links.rows is None and links.bins is None:
+        inn = graph.out.T if graph.inn is None else graph.inn
+        pull = functools.partial(_pulled, inn, plus_second if links.ones else plus_times)
+    elif links.rows is None:
         pull = pull_row_bins(links.bins, 1)
     else:
         pull = pull_row_bins(links.rows.bins, links.rows.values)
     return _run(pull, graph, links.strength, p, damping, tol, max_iterations, min_iterations)
+
+
+def _pulled(inn: SparseMatrix, semiring: Semiring, scaled: Array) -> Array:
+    inn = inn.with_data(inn.data.astype(scaled.dtype))
+    return (mxv if scaled.ndim == 1 else mxm)(inn, scaled, semiring)
 
 
 @op.register("push")
@@ -277,7 +314,6 @@ def _run(pull, graph, strength, p, damping, tol, max_iterations, min_iterations)
     scores, iterations, converged = pagerank_xla(
         pull,
         strength.astype(p.dtype),
-        p,
         p,
         damping=damping,
         tol=tol,

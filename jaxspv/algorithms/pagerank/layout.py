@@ -1,8 +1,7 @@
-"""The layout "pagerank": in-edges in row bins or as the kernel wants them, and out-strengths."""
+"""The layout "pagerank": out-strengths, and on a GPU the in-edges, arranged."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -11,12 +10,12 @@ import numpy as np
 from jax import Array
 
 from ..._core.compilation import on_gpu, to_device
-from ..._core.pytree import pytree_dataclass
+from ..._core.pytree import pytree_dataclass, static
 from ..._core.reductions import sum_in_double
 from ...formats import CSR
 from ...graph import Graph, register_layout
 from ...ops.products.row_layouts.bins import RowBins, build
-from ...ops.products.row_layouts.layout import Rows, arrange, bins_of
+from ...ops.products.row_layouts.layout import Rows, arrange
 from ..common.in_edges import sliced_in_edges
 from ..common.weights import check_weights, facts_of
 
@@ -25,12 +24,13 @@ MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
 
 @pytree_dataclass
 class PageRankLayout:
-    """The layout "pagerank": in-edges in row bins, and the out-strength of each vertex.
+    """The layout "pagerank": the out-strength of each vertex, on a GPU the in-edges in row bins.
 
     Attributes:
-        rows: bins and values of the transpose; None: every weight is 1.
-        bins: the bins alone where every weight is 1.
+        rows: bins and values of the transpose, on a GPU, unless every weight is 1.
+        bins: the bins alone, on a GPU, where every weight is 1.
         strength: (n,) row sums of A.
+        ones: whether every weight is 1.
         kernel: on a GPU, float32: the in-edges as the kernel wants them, `sliced_in_edges`.
     """
 
@@ -38,6 +38,7 @@ class PageRankLayout:
     bins: Any
     strength: Array
     kernel: dict[str, Array] | None = None
+    ones: bool = static(default=False)
 
 
 def strength_of(graph: Graph) -> Array:
@@ -52,9 +53,8 @@ def _revalue(links: PageRankLayout, graph: Graph) -> PageRankLayout:
     """The layout with new values, which are used even if all were 1 before."""
     assert graph.inn is not None
     bins = links.bins if links.rows is None else links.rows.bins
-    rows = Rows(bins, bins.arrange(graph.inn.data[: bins.nse]))
-    strength = strength_of(graph)
-    return dataclasses.replace(links, rows=rows, bins=None, strength=strength, kernel=None)
+    rows = None if bins is None else Rows(bins, bins.arrange(graph.inn.data[: bins.nse]))
+    return PageRankLayout(rows, None, strength_of(graph))
 
 
 @jax.jit
@@ -76,14 +76,12 @@ def _layout(graph: Graph) -> PageRankLayout:
     assert graph.inn is not None
     check_weights(graph)
     unweighted = facts_of(graph).ones
-    kernel = None
-    if on_gpu(graph.out.indices):
-        strength = _strength_on_device(graph.out)
-        kernel, bins = _on_device(graph, None if unweighted else graph.inn.data)
-    else:
-        strength, bins = _strength_on_host(graph), bins_of(graph.inn)
+    if not on_gpu(graph.out.indices):
+        return PageRankLayout(None, None, _strength_on_host(graph), ones=unweighted)
+    strength = _strength_on_device(graph.out)
+    kernel, bins = _on_device(graph, None if unweighted else graph.inn.data)
     if unweighted:
-        return PageRankLayout(None, bins, strength, kernel)
+        return PageRankLayout(None, bins, strength, kernel, ones=True)
     return PageRankLayout(arrange(graph.inn, bins=bins), None, strength, kernel)
 
 
@@ -93,4 +91,4 @@ def _on_device(graph: Graph, values: Array | None) -> tuple[dict[str, Array] | N
     many = graph.nse >= MOST_ENTRIES and int(graph.out.count) >= MOST_ENTRIES
     runs = graph.dtype == np.float32 and not many
     kernel = sliced_in_edges(graph, values) if runs else None
-    return kernel, build(graph.inn.indptr, graph.inn.indices, graph.shape, platform="gpu")
+    return kernel, build(graph.inn.indptr, graph.inn.indices, graph.shape)

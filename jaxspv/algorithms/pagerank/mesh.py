@@ -78,7 +78,6 @@ def iterate(local: Local, mine: Array, damping, tol, max_iterations, min_iterati
         functools.partial(_flow, local, add=sum_in_double),
         _strength(local, sum_in_double),
         mine,
-        mine,
         damping=damping,
         tol=tol,
         max_iterations=max_iterations,

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from pallas_kernels.pagerank.mesh import pagerank as kernel
+from pallas_kernels.pagerank.one_gpu import Limits
 
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.graph import ShardedGraph
@@ -30,8 +31,8 @@ def one_launch(G: ShardedGraph, p, damping, tol, max_iterations, min_iterations,
     def body(local: Local, p, *knobs):
         mine, block = start_of(local, p, G.dtype), local.block
         rows = block.indptr, block.indices, block.data, local.positions
-        how = {"axes": local.part.axes, "n": local.part.n, **options}
-        scores, iterations, change, status, refused = kernel(*rows, mine, *knobs, **how)
+        found = kernel(*rows, mine, Limits(*knobs), axes=local.part.axes, **options)
+        scores, iterations, change, status, refused = found
 
         def by_collectives():
             scores, *rest = iterate(local, mine, *knobs)

@@ -38,7 +38,6 @@ def pagerank_xla(
     pull: Callable[[jax.Array], jax.Array],
     strength: jax.Array,
     personalization: jax.Array,
-    x0: jax.Array,
     *,
     damping: Any,
     tol: Any,
@@ -49,11 +48,13 @@ def pagerank_xla(
     """Scores, number of iterations, and whether the last L1 change was <= tol.
 
     pull(z)[j] = sum over the edges i -> j of A[i, j] z[i] (`pull_row_bins`).
-    strength: (n,) row sums of A, >= 0. personalization, x0: (n,) or (n, B), columns of sum 1, in
-    the dtype of the result; of B columns each stops on its own: results (n, B), (B,), (B,).
+    strength: (n,) row sums of A, >= 0. personalization, the start too: (n,) or (n, B), columns of
+    sum 1, in the dtype of the result; of B columns each stops on its own:
+    results (n, B), (B,), (B,).
     damping, tol, max_iterations and min_iterations may be traced. total: the sum over all vertices,
     of which a device may hold a part. One `pull` and O(n) an iteration.
     """
+    x0 = personalization
     dtype, batch = x0.dtype, x0.shape[1:]
     per_vertex = strength.shape + (1,) * len(batch)
     has_edges = (strength > 0).reshape(per_vertex)

@@ -25,11 +25,11 @@ SOURCES = 32  # of a search: the bits of a word
 def transitive_reduction(G: Matrix) -> CSR:
     """The fewest edges by which the vertices of an acyclic graph reach each other as before.
 
-    An edge s -> v goes where another edge x -> v starts from an x that s reaches.
+    The edge s -> v is removed if there is an edge x -> v from another vertex x that s reaches.
 
     Args:
         G: a `Graph` from `prepare(A, for_="bfs")` or a square sparse matrix without cycles, A[i, j]
-            the edge i -> j. Of a traced one that has cycles the result means nothing.
+            the edge i -> j. If a traced G has cycles, the result is meaningless.
 
     Returns:
         A CSR of the entries of G that are left, in its capacity.
@@ -66,8 +66,9 @@ def _reduction(graph: Graph) -> CSR:
 
     def some(replaced, sources):
         levels = bfs_of_sources(graph, sources, parents=False, deterministic=False).levels
-        behind = (levels > 0).T  # what each source reaches, without itself
+        behind = (levels > 0).T  # (n, 32): what each source reaches, without itself
         start = behind.at[tail].get(mode="fill", fill_value=False)
+        # (n, 32): the heads of edges from there
         longer = jnp.zeros(behind.shape, bool).at[head].max(start, mode="drop")
         column = tail - sources[0]
         mine = (column >= 0) & (column < SOURCES) & (tail < n)

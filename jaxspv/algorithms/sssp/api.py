@@ -27,10 +27,11 @@ from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
 from . import native
 from .dense import relax
-from .forms import FORMS, search, shortest_path_tree, traced_delta
+from .forms import search, shortest_path_tree, traced_delta
 from .layout import choose_delta, surely_in_buckets, with_lengths
 from .lengths import infinity, wraps
 from .tree.jvp import path_tangent
+from .xla import OutEdges
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Num
@@ -260,7 +261,9 @@ def _settled(until: Until, distances: Array, tree: Array | None) -> tuple[Array,
 @op.register("native", backend="cpu", refuse=native.refuse, batched="vmap")
 def _native(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
     """A radix heap or delta-stepping by the weights; Bellman-Ford where one is negative. In C++."""
-    del delta, max_steps, sure
+    del delta, sure
+    if graph.n == 0 or graph.nse == 0:
+        return _run(graph, source, until, _Run(None, parents, deterministic, max_steps, False))
     distances, tree, steps, converged, overflow = native.search(graph, source, until)
     if until is not None:
         distances, tree = _settled(until, distances, tree)
@@ -275,24 +278,18 @@ def _has_delta(graph, source, until, delta, **_):
     return "a bucket width was given" if delta is not None else None
 
 
-def _delta_stepping(form, graph, source, until, delta, *, sure, **options):
+@op.register("delta_stepping", batched=_relaxed_together)
+def _delta_stepping(graph, source, until, delta, *, sure, **options):
     """Buckets of a width; one bucket, which is Bellman-Ford, where a weight is negative."""
     width = traced_delta(graph.out.indptr, graph.data) if delta is None else delta.xla
-    return _run(form, graph, source, until, _Run(width, sure=sure, **options))
+    return _run(graph, source, until, _Run(width, sure=sure, **options))
 
 
-def _bellman_ford(form, graph, source, until, delta, *, sure, **options):
+@op.register("bellman_ford", refuse=_has_delta, batched="map")
+def _bellman_ford(graph, source, until, delta, *, sure, **options):
+    """Rounds over the vertices whose length fell."""
     del delta, sure
-    return _run(form, graph, source, until, _Run(None, sure=False, **options))
-
-
-for _form in FORMS:
-    op.register(
-        "delta_stepping", backend=_form, batched=_relaxed_together if _form == "xla" else "map"
-    )(functools.partial(_delta_stepping, _form))
-    op.register("bellman_ford", backend=_form, refuse=_has_delta, batched="map")(
-        functools.partial(_bellman_ford, _form)
-    )
+    return _run(graph, source, until, _Run(None, sure=False, **options))
 
 
 @op.register(
@@ -318,13 +315,10 @@ class _Run(NamedTuple):
     sure: bool
 
 
-def _run(form, graph, source, until, how: _Run):
+def _run(graph, source, until, how: _Run):
     out, parents, deterministic = graph.out, how.parents, how.deterministic
     paths = search(
-        form,
-        out.indptr,
-        out.indices,
-        out.data,
+        OutEdges(out.indptr, out.indices, out.data),
         source,
         delta=how.delta,
         stop=None if until is None else _stop(until),

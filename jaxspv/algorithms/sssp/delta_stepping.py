@@ -1,14 +1,11 @@
-"""The outer loop of shortest paths, by buckets or rounds; the CPU and XLA forms share it.
-
-`form` is `cpu` or `xla`: `start`, `drain`, `refill`, `has_cycle`,
-`any_wraps` and a state with `length`, `near`, `far` and `pred`.
-"""
+"""The outer loop of shortest paths, by buckets or rounds."""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array, lax
 
+from . import xla
 from .lengths import after, extend, infinity, wraps
 
 # A bucket is widened while fewer than one in SPARSE of the far vertices move into it, so that
@@ -16,7 +13,7 @@ from .lengths import after, extend, infinity, wraps
 SPARSE = 16
 
 
-def delta_stepping(form, parents, stop, graph, source, delta, max_steps):
+def delta_stepping(parents, stop, graph, source, delta, max_steps):
     """Lengths, steps, converged, predecessors, by buckets."""
     top = infinity(graph.weights.dtype)
     base = jnp.where(delta > 0, delta, top)
@@ -24,13 +21,13 @@ def delta_stepping(form, parents, stop, graph, source, delta, max_steps):
     def step(c):
         s, limit, width, steps, _ = c
         steps += (s.near > 0).astype(jnp.int32)
-        s = form.drain(graph, s, limit)
+        s = xla.drain(graph, s, limit)
         done = jnp.bool_(False)
         if stop is not None:
             done = stop(steps, s.length, after(limit), s.far)
         wider = jnp.where(done, limit, extend(limit, width))
         before = s.far
-        s = form.refill(s, limit, wider, source)
+        s = xla.refill(s, limit, wider)
         few = (before - s.far) * SPARSE < before
         width = jnp.where(few, extend(width, width), jnp.maximum(base, _half(width)))
         return s, wider, width, steps, done
@@ -39,7 +36,7 @@ def delta_stepping(form, parents, stop, graph, source, delta, max_steps):
         s, _, _, steps, done = c
         return ((s.near > 0) | (s.far > 0)) & ~done & (steps < max_steps)
 
-    first = (form.start(graph, source, parents), base, base, jnp.int32(0), jnp.bool_(False))
+    first = (xla.start(graph, source, parents), base, base, jnp.int32(0), jnp.bool_(False))
     s, limit, _, steps, stopped = lax.while_loop(more, step, first)
     length = s.length if stop is None else jnp.where(stopped & (s.length > limit), top, s.length)
     return length, steps, stopped | ((s.near == 0) & (s.far == 0)), s.pred
@@ -49,7 +46,7 @@ def _half(width: Array) -> Array:
     return width / 2 if jnp.issubdtype(width.dtype, jnp.floating) else width // 2
 
 
-def bellman_ford(form, parents, stop, graph, source, max_steps):
+def bellman_ford(parents, stop, graph, source, max_steps):
     """Lengths, steps, converged, predecessors, by rounds over the vertices whose label fell.
 
     After 2, 4, 8, ... rounds the graph of predecessors is searched for a cycle: it has one soon
@@ -61,9 +58,9 @@ def bellman_ford(form, parents, stop, graph, source, max_steps):
 
     def step(c):
         s, steps, check, _, _ = c
-        s = form.drain(graph, s, None)
+        s = xla.drain(graph, s, None)
         steps += 1
-        cycle = lax.cond(steps == check, form.has_cycle, lambda pred: jnp.bool_(False), s.pred)
+        cycle = lax.cond(steps == check, xla.has_cycle, lambda pred: jnp.bool_(False), s.pred)
         done = jnp.bool_(False)
         if stop is not None:
             done = stop(steps, s.length, jnp.where(s.near > 0, low, top), s.near)
@@ -74,13 +71,13 @@ def bellman_ford(form, parents, stop, graph, source, max_steps):
         return (s.near > 0) & ~cycle & ~done & (steps < max_steps)
 
     false = jnp.bool_(False)
-    first = (form.start(graph, source, True), jnp.int32(0), jnp.int32(2), false, false)
+    first = (xla.start(graph, source, True), jnp.int32(0), jnp.int32(2), false, false)
     s, steps, _, cycle, stopped = lax.while_loop(more, step, first)
     converged = (stopped | (s.near == 0)) & ~cycle
     return s.length, steps, converged, s.pred if parents else None
 
 
-def overflow(form, graph, length) -> Array:
+def overflow(graph, length) -> Array:
     """Whether a sum was clamped; edges are only checked if the extremes could be clamped."""
     if jnp.issubdtype(length.dtype, jnp.floating):
         return jnp.bool_(False)
@@ -90,4 +87,4 @@ def overflow(form, graph, length) -> Array:
     weights = jnp.where(valid & (graph.weights < top), graph.weights, zero)
     high = wraps(jnp.max(finite), jnp.max(weights))
     low = wraps(jnp.min(finite), jnp.min(weights))
-    return lax.cond(high | low, form.any_wraps, lambda *_: jnp.bool_(False), graph, length)
+    return lax.cond(high | low, xla.any_wraps, lambda *_: jnp.bool_(False), graph, length)

@@ -1,4 +1,4 @@
-"""Single-source shortest paths without kernels: arrays in, arrays out; by edges or by frontiers."""
+"""Single-source shortest paths without kernels: arrays in, arrays out."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.operation import Operation
-from . import cpu, xla
-from .cpu import OutEdges
 from .delta_stepping import bellman_ford, delta_stepping, overflow
 from .lengths import infinity
 from .tree.parents import parents_cpu, parents_xla
+from .xla import OutEdges
 
 Form = Literal["cpu", "xla"]
-FORMS: dict[Form, tuple[ModuleType, Callable[..., Array]]] = {
-    "cpu": (cpu, parents_cpu),
-    "xla": (xla, parents_xla),
-}
+TREES: dict[Form, Callable[..., Array]] = {"cpu": parents_cpu, "xla": parents_xla}
 MOST_STEPS = np.int32(np.iinfo(np.int32).max)
 
 
@@ -46,10 +42,7 @@ class Paths(NamedTuple):
 
 
 def search(
-    form: Form,
-    indptr: Array,
-    indices: Array,
-    weights: Array,
+    graph: OutEdges,
     source: Array,
     *,
     delta: Any = None,
@@ -64,9 +57,9 @@ def search(
     rounded addition is monotone: the distances are bit-equal to those of Dijkstra's algorithm.
 
     Args:
-        indptr: (n + 1,) int32.
-        indices: (nse,) int32; slots at or after indptr[n] are padding of any value.
-        weights: (nse,) of any float or integer dtype. Integers: the largest value is infinity.
+        graph: indptr (n + 1,) int32; indices (nse,) int32, where slots at or after indptr[n] are
+            padding of any value; weights (nse,) of any float or integer dtype. Integers: the
+            largest value is infinity.
         source: () int32; out of range, negative too: nothing is reached.
         delta: () width of a bucket, weights >= 0 (edges below 0 are ignored); None, or infinity
             (inf, or the largest integer): Bellman-Ford, any weights.
@@ -79,8 +72,6 @@ def search(
             smaller, and rounded sums along a cycle of weights >= 0 never do, so zero and absorbed
             weights make no cycle. Far cheaper than the tree of `tree_of`, which depends
             on the distances alone; this one depends on the order of relaxations.
-        form: "cpu" (one vertex after the other, in native loops) or "xla" (a frontier at a time),
-            static.
 
     Cost: with buckets about O(n + nse) as long as delta is near `delta_of`; Bellman-Ford
         O(n nse) at worst. Memory O(n).
@@ -89,15 +80,13 @@ def search(
         shortest paths", IPDPS 2014; Cherkassky, Goldberg, "Negative-cycle detection algorithms",
         Mathematical Programming 1999.
     """
-    n = indptr.shape[0] - 1
     source = jnp.asarray(source, jnp.int32)
-    if n == 0 or indices.shape[0] == 0:
-        return _no_edges(n, weights.dtype, source, parents)
+    if graph.n == 0 or graph.indices.shape[0] == 0:
+        return _no_edges(graph.n, graph.weights.dtype, source, parents)
     most = jnp.asarray(MOST_STEPS if max_steps is None else max_steps, jnp.int32)
     if delta is not None:
-        delta = jnp.asarray(delta, weights.dtype)
-    args = (FORMS[form][0], parents, stop, OutEdges(indptr, indices, weights), source)
-    return _solve(*args, delta, most, sure)
+        delta = jnp.asarray(delta, graph.weights.dtype)
+    return _solve(parents, stop, graph, source, delta, most, sure)
 
 
 def tree_of(
@@ -110,7 +99,9 @@ def tree_of(
     edges from the source. The source is its own parent; -1 where unreached.
 
     Args:
-        form, indptr, indices, weights, source: as in `search`.
+        form: "cpu" (one vertex after the other, in native loops) or "xla" (a level of hops at a
+            time), static.
+        indptr, indices, weights, source: as in `search`.
         distances: (n,), what it returned.
 
     Returns:
@@ -124,7 +115,7 @@ def tree_of(
         tree = _no_edges(n, weights.dtype, source, True).parents
         assert tree is not None
         return tree
-    return FORMS[form][1](OutEdges(indptr, indices, weights), distances, source)
+    return TREES[form](OutEdges(indptr, indices, weights), distances, source)
 
 
 def shortest_path_tree(
@@ -139,7 +130,7 @@ def _type_of_tree(indptr, indices, weights, distances, source):
 
 
 path_tree = Operation("shortest-path tree", types=_type_of_tree, internal=True)
-for _form in FORMS:
+for _form in TREES:
     path_tree.register("tree", backend=_form, batched="map")(functools.partial(tree_of, _form))
 
 
@@ -189,8 +180,8 @@ def _no_edges(n: int, dtype: Any, source: Array, parents: bool) -> Paths:
     )
 
 
-def _solve(form, parents, stop, graph, source, delta, max_steps, sure) -> Paths:
-    args = (form, parents, stop, graph, source)
+def _solve(parents, stop, graph, source, delta, max_steps, sure) -> Paths:
+    args = (parents, stop, graph, source)
     if delta is None:
         length, steps, converged, pred = bellman_ford(*args, max_steps)
     elif sure:
@@ -204,4 +195,4 @@ def _solve(form, parents, stop, graph, source, delta, max_steps, sure) -> Paths:
     if pred is not None:
         at_source = jnp.arange(graph.n, dtype=jnp.int32) == source
         pred = jnp.where(at_source, source, jnp.where(length < infinity(length.dtype), pred, -1))
-    return Paths(length, steps, converged, overflow(form, graph, length), pred)
+    return Paths(length, steps, converged, overflow(graph, length), pred)

@@ -125,16 +125,7 @@ def _buckets(G, source, until, delta, most, *, parents):
 
 
 def sharded_sssp(
-    G,
-    source,
-    *,
-    until=None,
-    parents=True,
-    deterministic=False,
-    delta=None,
-    max_steps=None,
-    backend=None,
-    method=None,
+    G, source, *, until=None, parents=True, deterministic=False, delta=None, max_steps=None, **where
 ):
     """Parents are those of `deterministic=True`, always."""
     del deterministic
@@ -154,7 +145,6 @@ def sharded_sssp(
         raise ValueError(f"`delta` must be positive; got {delta}.")
     most = MOST_STEPS if max_steps is None else iteration_limit("max_steps", max_steps)
     most = np.int32(most) if is_concrete(most) else most
-    how = {"parents": parents, "backend": backend, "method": method}
-    with using(backend):
-        found = finished(op(G, source, until, delta, most, **how), "sssp")
+    with using(where.get("backend")):
+        found = finished(op(G, source, until, delta, most, parents=parents, **where), "sssp")
     return without_negative_cycle(found, "sssp") if negative and max_steps is None else found

@@ -18,8 +18,6 @@ DTYPES = ("float32", "float64", "int32", "int64")
 
 def refuse(graph: Graph, source: Any, until: Any, delta: Any, *, max_steps: Any, **_: Any):
     """Why the kernels cannot serve a call: a sentence, or None."""
-    if graph.n == 0 or graph.nse == 0:
-        return "there is nothing to traverse"
     if max_steps is not None or (until is not None and until.bounds()):
         return "it counts no steps: no `max_steps`, no `max_iterations`"
     if graph.dtype.name not in DTYPES or graph.out.index_dtype != jnp.int32:

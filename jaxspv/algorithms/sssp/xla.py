@@ -1,7 +1,16 @@
-"""Shortest paths a frontier at a time: the parallel form of `cpu`, for GPU and TPU.
+"""Shortest paths a frontier at a time: label-correcting with buckets, after delta-stepping.
 
-The same labels and the same two lists of vertices, with the same rules for what is in them; but all
-vertices of the current bucket are scanned together, in chunks of edges.
+A ring holds the vertices of the current bucket, `beyond` the others. The state is two numbers of
+each vertex and the upper bound `limit` of the current bucket:
+
+    length[v]   the best length so far
+    scanned[v]  the length with which the edges of v were relaxed last
+    v is in the ring    <=>  length[v] <= limit and length[v] < scanned[v]
+    v is in `beyond`    <=>  limit < length[v] < infinity
+
+so that a vertex is at most once in each; entries of `beyond` that a shorter path has pulled into
+the ring are dropped when it is read next. Lengths only fall and `limit` only rises. All vertices of
+the ring are scanned together, in chunks of edges.
 """
 
 from __future__ import annotations
@@ -9,20 +18,33 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ..common import frontier
 from ..common.frontier import Edges, Queue, append, distinct_or_dropped, one_of_each
-from .cpu import FAR, NEAR, WORSE, OutEdges, effect
 from .lengths import extend, infinity, wraps
 
-VERTICES, EDGES = 2**14, 2**16  # of a frontier that are expanded together, at most
+WORSE, WAITS, NEAR, FAR = (np.uint32(k) for k in range(4))  # what an edge did to its vertex
+
+
+class OutEdges(NamedTuple):
+    """CSR arrays: (n + 1,) and (nse,) int32, (nse,) weights; n >= 1, nse >= 1."""
+
+    indptr: Array
+    indices: Array
+    weights: Array
+
+    @property
+    def n(self) -> int:
+        return self.indptr.shape[0] - 1
 
 
 class State(NamedTuple):
     """Labels, (n,) each, and lists: `ring` holds this bucket's vertices, `beyond` the later ones.
 
-    `claims` (n,) is scratch; `pred` as in `cpu`.
+    `claims` (n,) is scratch; `pred` the vertex that gave each label last, -1 where there is none,
+    or None where it is not asked for.
     """
 
     length: Array
@@ -61,12 +83,16 @@ def start(graph: OutEdges, source: Array, predecessors: bool) -> State:
 
 def for_edges(graph: OutEdges, ring: Queue, carry, visit, begin=None):
     """`carry = visit(carry, edges)` over the edges of the vertices of the ring."""
-    nse, chunk = graph.indices.shape[0], {"vertices": VERTICES, "edges": EDGES}
-    return frontier.for_edges(graph.indptr, nse, ring, carry, visit, **chunk, begin=begin)
+    return frontier.for_edges(graph.indptr, graph.indices.shape[0], ring, carry, visit, begin)
 
 
 def drain(graph: OutEdges, state: State, limit: Array | None) -> State:
-    """One step, as in `cpu`: with a `limit` rounds until the ring is empty."""
+    """One step: relaxes the edges of the vertices in the ring.
+
+    With a `limit` in rounds until it is empty: lengths above it go to `beyond`, and edges of
+    negative weight are ignored. With None all go to the ring for the next step, and weights may be
+    negative.
+    """
     if limit is None:
         return _round(graph, state, None)
     return lax.while_loop(lambda s: s.near > 0, lambda s: _round(graph, s, limit), state)
@@ -100,17 +126,27 @@ def _round(graph: OutEdges, state: State, limit: Array | None) -> State:
     return for_edges(graph, state.ring, state._replace(ring=_empty(n)), visit, begin)
 
 
+def effect(value, length_u, old, scanned, limit):
+    """The action on a vertex of length `old` of a path of length `value` via one of `length_u`."""
+    better = value < old
+    if limit is None:
+        return jnp.where(better, jnp.where(old >= scanned, NEAR, WAITS), WORSE)
+    better &= value >= length_u
+    near = (value <= limit) & ((old > limit) | (old >= scanned))
+    far = (value > limit) & (old == infinity(old.dtype))
+    to = jnp.where(near, NEAR, jnp.where(far, FAR, WAITS))
+    return jnp.where(better, to, WORSE)
+
+
 def _ends(graph: OutEdges, edges: Edges) -> tuple[Array, Array]:
     """Head and weight of edges; any value where they are not valid."""
     v = graph.indices.at[edges.slot].get(mode="clip")
     return jnp.where(edges.valid, v, 0), graph.weights.at[edges.slot].get(mode="clip")
 
 
-def refill(state: State, limit: Array, wider: Array, source: Array) -> State:
+def refill(state: State, limit: Array, wider: Array) -> State:
     """Moves the vertices of length in (limit, wider] from `beyond` to the empty ring."""
-    del source
-    n = state.length.shape[0]
-    block = min(n, VERTICES)
+    block = min(state.length.shape[0], frontier.sizes()[0])
     old = state.beyond
 
     def move(c):

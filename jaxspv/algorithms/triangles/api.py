@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
-from pallas_kernels import triangles as kernel
-from pallas_kernels.simt.device import target
-from pallas_kernels.triangles import triangles as triangles_kernel
-from pallas_kernels.triangles import words
+from pallas_kernels.triangles.count import CARRY
+from pallas_kernels.triangles.count import triangles as by_tables
+from pallas_kernels.triangles.upward import EDGES, upward
 
 from ..._core.compat import kernels_refused
+from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
@@ -61,9 +61,10 @@ def triangle_count(
     Args:
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
         backend: "pallas", "cpu", "xla" or None.
-        method: "native" (in C++, on a CPU), "wedges" (`C<L> = L plus_pair L` by native loops: a CPU
-            without the C++ kernels), "dot" (the rows of both ends of each edge meet: what other
-            devices do), "bits" (they meet as bits, in one launch on a GPU), or None: the fastest.
+        method: "native" (in C++, on a CPU), "wedges" (the same by native loops: a CPU without the
+            C++ kernels), "dot" (the rows of both ends of each edge meet: what other devices do),
+            "tables" (one of them is a table in shared memory, in two launches on a GPU), or None:
+            the fastest.
 
     Returns:
         `Triangles(count, overflow)`.
@@ -88,30 +89,31 @@ def triangle_count(
 op = Operation("triangle_count", types=lambda graph: Triangles(typed(jnp.int64), typed(jnp.bool_)))
 
 
-def _not_by_bits(graph) -> str | None:
+def not_in_kernels(graph) -> str | None:
     if reason := kernels_refused():
         return reason
     if graph.n == 0 or graph.nse < 2:
         return "there is nothing to count"
-    if words(graph.n) > target().shared_bytes // 4 - 16:
-        return f"a bit for each of {graph.n} vertices does not fit into shared memory"
     return None
 
 
-@op.register("bits", backend="pallas", refuse=_not_by_bits)
-def _by_bits(graph):
-    """The rows of both ends of each edge meet, one of them as bits, in one launch."""
-    operands = kernel_operands(graph.out)
-    return _total(triangles_kernel(*operands), graph.out.overflow)
+@op.register("tables", backend="pallas", refuse=not_in_kernels)
+def _by_tables(graph):
+    """The shorter row of each edge is looked up in a table of the longer one."""
+    A = graph.out
+    edges = upward(A.indptr, A.indices)
+    counts = by_tables(A.indptr, A.indices, edges)
+    over = A.overflow
+    if A.unique:
+        over = over | (edges.totals[EDGES] > A.nse // 2)
+    return _total_of_two(counts, over)
 
 
-def kernel_operands(A: CSR) -> tuple[Array, Array, Array, Array]:
-    """What the kernel takes: the upward edges, their tails, the vertices with many of them."""
-    L = upward_edges(A)
-    (heavy,) = jnp.nonzero(
-        jnp.diff(L.indptr) >= kernel.HEAVY, size=L.nse // kernel.HEAVY, fill_value=L.shape[0]
-    )
-    return L.indptr, L.indices, L.rowcol()[0], heavy.astype(jnp.int32)
+def _total_of_two(counts, overflow: Array) -> Triangles:
+    """The sum of both words of the counts of all threads."""
+    low, high = exact_sum(counts.low), exact_sum(counts.high)
+    with jax.enable_x64(True):
+        return Triangles(lax.add(low, lax.shift_left(high, np.int64(CARRY))), overflow)
 
 
 @op.register("native", backend="cpu", refuse=bind.refused)
@@ -125,31 +127,19 @@ def _native(graph):
 
 @op.register("wedges", backend="cpu")
 def _wedges(graph):
-    """Native loops over paths u -> v -> w."""
-    return _count_wedges(upward_edges(graph.out))
+    """The same by native loops."""
+    L = upward_edges(graph.out)
+    each = triangles_of_vertices(L)
+    with jax.enable_x64(True):
+        return Triangles(exact_sum(each) // np.int64(3), L.overflow)
 
 
 @op.register("dot")
 def _dot(graph):
-    """The rows of both ends of each edge meet."""
-    return _count_dots(upward_edges(graph.out))
-
-
-def _count_wedges(L: CSR) -> Triangles:
-    """Paths u -> v -> w closed by u -> w."""
-    C = mxm(L, L, plus_pair, mask=structure(L), nse=L.nse, method="gustavson")
-    return _sum(C)
-
-
-def _count_dots(L: CSR) -> Triangles:
-    """Edges u -> v and the w that both have edges to."""
+    """Edges u -> v of higher rank and the w that both have such edges to."""
+    L = upward_edges(graph.out)
     C = mxm(L, L.T, plus_pair, mask=structure(L), nse=L.nse, method="dot")
-    return _sum(C)
-
-
-def _sum(C: CSR) -> Triangles:
-    valid = jnp.arange(C.nse) < C.count
-    return _total(jnp.where(valid, C.data, 0), C.overflow)
+    return _total(jnp.where(jnp.arange(C.nse) < C.count, C.data, 0), C.overflow)
 
 
 def _total(counts: Array, overflow: Array) -> Triangles:
@@ -174,3 +164,36 @@ def upward_edges(A: CSR) -> CSR:
     over = A.overflow | (before[-1] > capacity)
     ones = jnp.ones(capacity, jnp.int32)
     return CSR(ones, indices, indptr, over, A.shape, A.sorted, A.unique)
+
+
+def triangles_of_vertices(L: CSR) -> Array:
+    """(n,) int32: the triangles that each vertex lies in, by loops over paths u -> v -> w of upward
+    edges closed by u -> w."""
+    n = L.shape[0]
+    if n == 0 or L.nse == 0:
+        return jnp.zeros(n, jnp.int32)
+
+    def vertex(u, count, mark):
+        first, last = read(L.indptr, u), read(L.indptr, u + 1)
+
+        def note(e, mark):
+            return (write(mark, read(L.indices, e), u),)
+
+        (mark,) = each(first, last, note, mark)
+
+        def middle(e, count, mine):
+            v = read(L.indices, e)
+
+            def closing(f, count, theirs):
+                w = read(L.indices, f)
+                closed = (read(mark, w) == u).astype(jnp.int32)
+                return write(count, w, read(count, w) + closed), theirs + closed
+
+            ends = (read(L.indptr, v), read(L.indptr, v + 1))
+            count, theirs = each(*ends, closing, count, jnp.int32(0))
+            return write(count, v, read(count, v) + theirs), mine + theirs
+
+        count, mine = each(first, last, middle, count, jnp.int32(0))
+        return write(count, u, read(count, u) + mine), mark
+
+    return each(0, n, vertex, jnp.zeros(n, jnp.int32), jnp.full(n, -1, jnp.int32))[0]

@@ -1,34 +1,22 @@
 """Entries compressed along one axis, compressed along the other: a counting sort, also in order.
 
-On a CPU that is a native loop over the entries, elsewhere a sort of their places.
+On a CPU in C++, elsewhere a sort of their places.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import vmapped
 from ..._core.indices import index_dtype_for
-from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation
 from ...native import bind
 
-LARGEST = np.int32(np.iinfo(np.int32).max)
 SPREAD = 16  # offsets an entry up to which a counting sort pays
-
-
-class Compressed(NamedTuple):
-    """Entries by row or by column: (extent + 1,) offsets, (nse,) minor indices, (nse,) values."""
-
-    indptr: Array
-    indices: Array
-    data: Any
 
 
 def transposed(indptr: Array, indices: Array, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
@@ -63,22 +51,18 @@ def _by_sort(indptr, indices, *, shape):
     return minor, major[slots], slots
 
 
-def _not_counted(indptr, indices, *, shape) -> str | None:
+def _not_native(indptr, indices, *, shape) -> str | None:
     if not indices.dtype == indptr.dtype == jnp.int32:
-        return "the loop counts in int32"
+        return "it counts in int32"
     if indices.shape[0] == 0 or 0 in shape:
         return "there are no entries"
     if shape[1] > SPREAD * indices.shape[0]:
         return f"more than {SPREAD} offsets an entry: a sort is faster"
-    return None
+    return bind.refused()
 
 
 def _batched(axis_size, in_batched, indptr, indices, *, shape):
     return vmapped(functools.partial(_by_sort, shape=shape), axis_size, in_batched, indptr, indices)
-
-
-def _not_native(indptr, indices, *, shape) -> str | None:
-    return _not_counted(indptr, indices, shape=shape) or bind.refused()
 
 
 @reordered.register("native", backend="cpu", refuse=_not_native, batched=_batched)
@@ -90,21 +74,6 @@ def _in_cpp(indptr, indices, *, shape):
     ends, major, slots = bind.call("transpose", (ends, row, row), indptr, indices)
     minor = bind.call("expand", row, ends)
     return minor, major, slots
-
-
-@reordered.register("count", backend="cpu", refuse=_not_counted, batched=_batched)
-def _by_count(indptr, indices, *, shape):
-    nse, minor_extent = indices.shape[0], shape[1]
-    entries = Compressed(indptr, indices, jnp.arange(nse, dtype=jnp.int32))
-    other = transpose(entries, minor_extent)
-
-    def row(i, minor):
-        first, last = read(other.indptr, i), read(other.indptr, i + 1)
-        return each(first, last, lambda e, minor: (write(minor, e, i),), minor)
-
-    (minor,) = each(0, minor_extent, row, jnp.full(nse, minor_extent, jnp.int32))
-    slots = jnp.arange(nse, dtype=jnp.int32)  # padding stays in its place: a permutation
-    return minor, other.indices, jnp.where(slots < indptr[-1], other.data, slots)
 
 
 def compressed_by_minor(
@@ -138,48 +107,3 @@ def _transposed_by_order(indptr, indices, *, shape):
     minor, major, slots = transposed(indptr, indices, shape)
     places = jnp.arange(shape[1] + 1, dtype=minor.dtype)
     return jnp.searchsorted(minor, places).astype(minor.dtype), major, slots
-
-
-def transpose(A: Compressed, minor: int, major: Array | None = None) -> Compressed:
-    """The same entries compressed along the other axis, of extent `minor`, by a counting sort.
-
-    `major`: the index of each slot along the first axis, if `A.indptr` does not give it. Stable,
-    O(nse + extents). Padding gets the extent of the first axis for an index. `A.data` may be None.
-    """
-    extent, nse = A.indptr.shape[0] - 1, A.indices.shape[0]
-    if nse == 0 or minor == 0:
-        return Compressed(jnp.zeros(minor + 1, jnp.int32), A.indices, A.data)
-    values = () if A.data is None else (A.data,)
-
-    def count(c):
-        e, ends = c
-        j = read(A.indices, e) + 2
-        return e + 1, write(ends, j, read(ends, j) + 1)
-
-    start = (A.indptr[0], jnp.zeros(minor + 2, jnp.int32))
-    _, ends = lax.while_loop(lambda c: c[0] < A.indptr[-1], count, start)
-
-    def row(c):
-        i, e, *state = c
-        last = read(A.indptr, i + 1)
-
-        def entry(c):
-            e, place, *arrays = c
-            new = (i if major is None else read(major, e), *(read(v, e) for v in values))
-
-            def put(c):  # one turn, so that the place is read once
-                _, j, at, place, *arrays = c
-                arrays = (write(a, at, v) for a, v in zip(arrays, new, strict=True))
-                return jnp.bool_(False), j, at, write(place, j, at + 1), *arrays
-
-            j = read(A.indices, e) + 1
-            first = (jnp.bool_(True), j, read(place, j), place, *arrays)
-            return e + 1, *lax.while_loop(lambda c: c[0], put, first)[3:]
-
-        return i + 1, *lax.while_loop(lambda c: c[0] < last, entry, (e, *state))
-
-    fill = jnp.full(nse, extent if major is None else LARGEST, jnp.int32)
-    place = jnp.cumsum(ends, dtype=jnp.int32)
-    state = (jnp.int32(0), A.indptr[0], place, fill, *map(jnp.zeros_like, values))
-    _, _, place, indices, *data = lax.while_loop(lambda c: c[0] < extent, row, state)
-    return Compressed(place[: minor + 1], indices, data[0] if values else A.data)

@@ -15,6 +15,9 @@ from pallas_kernels.layouts.ragged import owners_from, piece_of, within
 from ..._core.compilation import on_gpu, to_device
 from ..csr import CSR, sort_by
 
+EXACT, ROUNDED, PATTERN = range(3)  # how `known_symmetric` compares values
+SMALL = 1 << 16  # entries that NumPy sorts in less time than importing scipy.sparse takes
+
 
 def transposed_with_slots(A: CSR) -> tuple[CSR, Array, Array | bool]:
     """A transposed, the slot of each of its entries in A, and whether A equals it; eager.
@@ -25,18 +28,24 @@ def transposed_with_slots(A: CSR) -> tuple[CSR, Array, Array | bool]:
     return (_on_device if on_gpu(A.indices) else _on_host)(A)
 
 
-def known_symmetric(A: CSR) -> bool | None:
+def known_symmetric(A: CSR, compare: int = EXACT) -> bool | None:
     """Whether a matrix on a GPU equals its transpose, found without it; None: not known so; eager.
 
     Memory: some bytes for each entry of an eighth of them.
+
+    Args:
+        compare: EXACT, ROUNDED (values but for rounding) or PATTERN (no values): one program.
     """
     if not on_gpu(A.indices) or A.nse == 0 or not (A.sorted and A.unique):
         return None
-    return bool(_equals_transpose(A.indptr, A.indices, A.data, capacity=piece_of(A.nse)))
+    arrays = A.indptr, A.indices, A.data
+    return bool(_equals_transpose(*arrays, np.int32(compare), capacity=piece_of(A.nse)))
 
 
 @functools.partial(jax.jit, static_argnames="capacity")
-def _equals_transpose(indptr: Array, indices: Array, data: Array, *, capacity: int) -> Array:
+def _equals_transpose(
+    indptr: Array, indices: Array, data: Array, compare: Array, *, capacity: int
+) -> Array:
     """Whether each entry's mirror image, found by bisection in its sorted row, has its value."""
     count = indptr[-1]
     widest = jnp.max(jnp.diff(indptr), initial=0)
@@ -58,7 +67,9 @@ def _equals_transpose(indptr: Array, indices: Array, data: Array, *, capacity: i
         low, _ = lax.fori_loop(0, halvings, halve, (indptr[col], indptr[col + 1]))
         mirror = jnp.minimum(low, indices.shape[0] - 1)
         found = (low < indptr[col + 1]) & (indices[mirror] == row)
-        same = jnp.all(~valid | (found & _equal(data[mirror], data[slot])))
+        a, b = data[mirror], data[slot]
+        near = (compare == ROUNDED) & jnp.isclose(a, b, equal_nan=True)
+        same = jnp.all(~valid | (found & (_equal(a, b) | near | (compare == PATTERN))))
         return jnp.where(count - begin > capacity, begin + capacity, count), same.astype(jnp.int32)
 
     def going(state):
@@ -70,23 +81,34 @@ def _equals_transpose(indptr: Array, indices: Array, data: Array, *, capacity: i
 def _on_host(A: CSR) -> tuple[CSR, Array, bool]:
     """The transpose, the slot of each of its entries in A, and whether it equals A.
 
-    Counting sort by column, in SciPy: nothing to compile.
+    Counting sort by column: nothing to compile.
     """
-    import scipy.sparse
-
     indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     count = int(indptr[-1])
-    order = np.arange(count, dtype=np.int64 if count >= 2**31 else np.int32)
-    flipped = scipy.sparse.csr_array((order, indices[:count], indptr), shape=A.shape).tocsc()
+    slots, columns, ends = _by_column(indptr, indices[:count], A.shape)
     pad = (0, A.nse - count)
-    slots = np.pad(flipped.data, pad, constant_values=A.nse).astype(np.int32)
-    columns = np.pad(flipped.indices.astype(np.int32), pad, constant_values=A.shape[0])
+    slots = np.pad(slots, pad, constant_values=A.nse).astype(np.int32)
+    columns = np.pad(columns.astype(np.int32), pad, constant_values=A.shape[0])
     values = data[np.minimum(slots, A.nse - 1)] if A.nse else data
-    ends = flipped.indptr.astype(np.int32)
+    ends = ends.astype(np.int32)
     same = np.array_equal(ends, indptr) and np.array_equal(columns[:count], indices[:count])
     same = same and bool(_equal(values[:count], data[:count]).all())
     values, columns, ends, slots = to_device((values, columns, ends, slots))
     return _flipped(A, values, columns, ends), slots, same
+
+
+def _by_column(indptr: np.ndarray, indices: np.ndarray, shape: tuple[int, int]) -> tuple[Any, ...]:
+    """Slots and rows of the entries by column, stable, and where each column begins."""
+    if indices.size < SMALL:
+        slots = np.argsort(indices, kind="stable")
+        rows = np.repeat(np.arange(shape[0]), np.diff(indptr))[slots]
+        counts = np.bincount(indices, minlength=shape[1])
+        return slots, rows, np.append(0, np.cumsum(counts))
+    import scipy.sparse
+
+    order = np.arange(indices.size, dtype=np.int64 if indices.size >= 2**31 else np.int32)
+    flipped = scipy.sparse.csr_array((order, indices, indptr), shape=shape).tocsc()
+    return flipped.data, flipped.indices, flipped.indptr
 
 
 @jax.jit

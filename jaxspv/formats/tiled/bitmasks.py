@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.layouts.tile_bitmasks import count_tiles, fill_tiles
+from pallas_kernels.layouts.tile_bitmasks import Tiling, count_tiles, fill_tiles
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import is_eager, on_gpu
@@ -38,20 +38,20 @@ def row_words(A: CSR, nt: int, limit: int, interpret: bool = False) -> tuple[Any
 
     Tiles of at most `limit` entries go to the remainder.
     """
-    fixed = {"nt": nt, "columns": A.shape[1], "limit": limit, "interpret": interpret}
-    tile_ptr, rest_ptr, ends = _pointers(A.indptr, A.indices, **fixed)
+    tiling = Tiling(nt, A.shape[1], limit, interpret)
+    tile_ptr, rest_ptr, ends = _pointers(A.indptr, A.indices, tiling=tiling)
     tiles, rest = (int(v) for v in np.asarray(ends))
     each = max(nt // 32, 1)
     if tiles == 0 or tiles * nt * each >= _WORDS:
         return None
     operands = (A.indptr, A.indices, tile_ptr, rest_ptr)
-    minor, words, rest_minor = _fill(*operands, tiles=tiles, rest=rest, **fixed)
+    minor, words, rest_minor = _fill(*operands, tiling=tiling, tiles=tiles, rest=rest)
     return tile_ptr, minor, words.reshape(tiles, nt, each), rest_ptr, rest_minor
 
 
-@functools.partial(jax.jit, static_argnames=("nt", "columns", "limit", "interpret"))
-def _pointers(indptr: Array, indices: Array, **fixed: Any) -> tuple[Array, Array, Array]:
-    tiles, moved = count_tiles(indptr, indices, **fixed)
+@functools.partial(jax.jit, static_argnames="tiling")
+def _pointers(indptr: Array, indices: Array, *, tiling: Tiling) -> tuple[Array, Array, Array]:
+    tiles, moved = count_tiles(indptr, indices, tiling=tiling)
     zero = jnp.zeros(1, jnp.int32)
     tile_ptr, rest_ptr = (
         jnp.concatenate([zero, jnp.cumsum(v, dtype=jnp.int32)]) for v in (tiles, moved)
@@ -59,6 +59,4 @@ def _pointers(indptr: Array, indices: Array, **fixed: Any) -> tuple[Array, Array
     return tile_ptr, rest_ptr, jnp.stack([tile_ptr[-1], rest_ptr[-1]])
 
 
-_fill = jax.jit(
-    fill_tiles, static_argnames=("nt", "columns", "limit", "tiles", "rest", "interpret")
-)
+_fill = jax.jit(fill_tiles, static_argnames=("tiling", "tiles", "rest"))

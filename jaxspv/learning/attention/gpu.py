@@ -13,7 +13,7 @@ from jax import Array
 from pallas_kernels.products.attention import job as kernels
 from pallas_kernels.products.attention.forward import csr_attention
 from pallas_kernels.products.attention.job import MOST
-from pallas_kernels.products.attention.vjp import csr_attention_vjp
+from pallas_kernels.products.attention.vjp import Wanted, csr_attention_vjp
 from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.batching import one_by_one
@@ -130,14 +130,15 @@ def _not_pulled(A, operands, V, *_, score, **__) -> str | None:
 
 
 @pulled.register("rows", backend="pallas", refuse=_not_pulled, batched="map")
-def _pulled(A, operands, V, y, logs, w, u, *, score, perturbed, by_value) -> list[Array]:
+def _pulled(A, operands, V, result, cotangents, *, score, live) -> list[Array]:
     """The transpose of the tangent by the kernel of cotangents."""
+    (y, logs), (w, u), (perturbed, by_value) = result, cotangents, live
     captured, Q, K, (bias, edges) = operands
     count = len(captured)
     by_query, by_key, *rest = perturbed[count:]
     by_bias = bias is not None and rest[0]
     by_edge = edges is not None and rest[-1]
-    live = [c for c, on in zip(captured, perturbed, strict=False) if on]
+    moving = [c for c, on in zip(captured, perturbed, strict=False) if on]
 
     given = plain(A, operands, V, score)
     less = jnp.sum(w * y.astype(w.dtype), axis=-1) - u
@@ -148,17 +149,14 @@ def _pulled(A, operands, V, y, logs, w, u, *, score, perturbed, by_value) -> lis
         w.reshape(*log.shape, -1).astype(jnp.float32),
         less,
         **_how(score, operands, V),
-        scores=by_query or by_key or by_edge,
-        values=by_value,
-        biases=by_bias,
-        params=bool(live),
+        wanted=Wanted(by_query or by_key or by_edge, by_value, by_bias, bool(moving)),
     )
     if by_bias and bias is not None and db is not None:
         db = db.sum(axis=1) if bias.ndim == 1 else db.reshape(bias.shape)
     found: Any = (by_query, dq, Q), (by_key, dk, K), (by_bias, db, bias), (by_edge, de, edges)
     found = (*found, (by_value, dv, V))
     ends = [x.reshape(like.shape) for on, x, like in found if on]
-    return [*_by_captured(score, operands, V, perturbed[:count], dp), *ends] if live else ends
+    return [*_by_captured(score, operands, V, perturbed[:count], dp), *ends] if moving else ends
 
 
 def _by_captured(score, operands, V, perturbed, cotangents) -> list[Array]:

@@ -79,12 +79,14 @@ def _tangent(primals, tangents, result, *, score):
     if not parts:
         return jax.tree.map(jnp.zeros_like, result)
 
-    how = {"score": score, "perturbed": perturbed, "by_value": by_value}
-    return tuple(pushed(A, operands, V, *result, parts, **how))
+    return tuple(
+        pushed(A, operands, V, tuple(result), parts, score=score, live=(perturbed, by_value))
+    )
 
 
-def _spread(parts, perturbed, by_value):
+def _spread(parts, live):
     """The tangents of the operands' leaves, None for constant ones, and that of V."""
+    perturbed, by_value = live
     given = iter(parts)
     found = [next(given) if on else None for on in perturbed]
     return found, next(given) if by_value else None
@@ -95,9 +97,10 @@ def _level(logs: Array) -> Array:
     return jnp.where(logs > -jnp.inf, logs, jnp.inf)
 
 
-def _pushed(backend, A, operands, V, y, logs, parts, *, score, perturbed, by_value):
+def _pushed(backend, A, operands, V, result, parts, *, score, live):
+    y, logs = result
     ends, leaves = _ends(backend, A, operands, V, score)
-    dots, V_dot = _spread(parts, perturbed, by_value)
+    dots, V_dot = _spread(parts, live)
     level = _level(logs)
     by_score = any(t is not None for t in dots)
 
@@ -122,7 +125,8 @@ def _pushed(backend, A, operands, V, y, logs, parts, *, score, perturbed, by_val
     return [(moved - t[..., None] * y.astype(t.dtype)).astype(y.dtype), t]
 
 
-def _pulled(backend, A, operands, V, y, logs, w, u, *, score, perturbed, by_value):
+def _pulled(backend, A, operands, V, result, cotangents, *, score, live):
+    (y, logs), (w, u), (perturbed, by_value) = result, cotangents, live
     ends, leaves = _ends(backend, A, operands, V, score)
     level, w = _level(logs), w.astype(logs.dtype)
     less = jnp.sum(w * y.astype(w.dtype), axis=-1) - u
@@ -162,10 +166,10 @@ op = Operation("attention", _tangent, types=_types)
 register_chunks(op, "two_passes", _attended)
 
 
-def _transposed(cotangents, A, operands, V, y, logs, parts, **how):
-    found = pulled(A, operands, V, y, logs, *cotangents, **how)
+def _transposed(cotangents, A, operands, V, result, parts, **how):
+    found = pulled(A, operands, V, result, tuple(cotangents), **how)
     found = [c.reshape(p.shape).astype(p.dtype) for c, p in zip(found, parts, strict=True)]
-    return None, None, None, None, None, found
+    return None, None, None, None, found
 
 
 pushed = Operation("tangent of attention", "definition", transpose=_transposed, internal=True)

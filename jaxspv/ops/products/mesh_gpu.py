@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import Mesh
 
-from pallas_kernels.products.spmm import csr_spmm
+from pallas_kernels.products.spmm import Config, csr_spmm
 from pallas_kernels.products.spmm_mesh import spmm as kernel
 from pallas_kernels.products.spmm_row_sharded import CHUNK
 from pallas_kernels.products.spmm_row_sharded import row_sharded_spmm as row_sharded_kernel
@@ -64,7 +64,7 @@ def one_launch(G, x, semiring, *, flip, keep=False, **options):
     def body(local: Local, x, semiring):
         block, how = local.block, scalars(semiring, G, x, flip)
         arrays = block.indptr, block.indices, block.data, x, local.everyone
-        y, status = kernel(*arrays, axes=local.part.axes, n=local.part.n, semiring=how, **options)
+        y, status = kernel(*arrays, axes=local.part.axes, semiring=how, **options)
         late = lax.pmax(status, local.part.axes)
 
         def again(carry):
@@ -85,7 +85,7 @@ def in_place(G, x, semiring, *, flip, keep=True, **options):
     def body(local: Local, x, semiring):
         block, how = local.block, scalars(semiring, G, x, flip)
         arrays = block.indptr, block.indices, block.data, x, local.everyone
-        return csr_spmm(*arrays, semiring=how, mixed=True, **options)
+        return csr_spmm(*arrays, semiring=how, config=Config(mixed=True), **options)
 
     return on_mesh(body, G, x, semiring, whole=False, kernels=True)
 

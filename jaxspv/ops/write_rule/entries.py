@@ -24,6 +24,8 @@ from ...formats.stored import Stored
 from ...formats.vector import SparseVector
 from . import entries_cpu
 
+PLAIN = ("coo", "csr", "csc")  # formats of results
+
 
 @pytree_dataclass
 class Entries:
@@ -101,7 +103,7 @@ def _entries_of_stored(x: Any) -> Entries:
         x = x.canonical()
         return Entries(x.data, (x.indices,), x.count, x.overflow, x.shape)
     coo = x.to_coo()
-    found = Entries(coo.data, (coo.row, coo.col), coo.count, x.overflow, coo.shape)
+    found = Entries(coo.data, (coo.row, coo.col), x.count, x.overflow, coo.shape)
     return found if x.unique else join_equal(found, plus)
 
 
@@ -117,6 +119,16 @@ def _all_places(shape: tuple[int, ...]) -> tuple[Keys, Array]:
 
 def _all_of(x: Array) -> Entries:
     return Entries(x.reshape(-1), *_all_places(x.shape), jnp.asarray(False), x.shape)
+
+
+def at_places_of(A: Any, e: Entries, data: Array) -> Any:
+    """New values at the places of `e`, the entries of A: a matrix of A's arrays where it can be."""
+    return dataclasses.replace(A, data=data, edges=None) if is_plain(A) else e.with_data(data)
+
+
+def is_plain(A: Any) -> bool:
+    """Whether it is a COO, CSR or CSC in order and without repetitions."""
+    return getattr(A, "format", None) in PLAIN and A.sorted and A.unique
 
 
 def stored(e: Entries, format: str) -> Any:

@@ -21,9 +21,21 @@ from ...algebra.monoids import Monoid
 from ...algebra.operators import BinaryOp, as_binary
 from ...formats import SparseMatrix
 from ...formats.stored import Stored
-from .entries import Entries, Keys, Union, both, entries_of, find, fitted, keep, stored, take, union
-
-PLAIN = ("coo", "csr", "csc")  # formats of results
+from .entries import (
+    PLAIN,
+    Entries,
+    Keys,
+    Union,
+    both,
+    entries_of,
+    find,
+    fitted,
+    is_plain,
+    keep,
+    stored,
+    take,
+    union,
+)
 
 
 def as_accum(accum: Any) -> BinaryOp | None:
@@ -64,6 +76,8 @@ def write_matrix(
     """
     shape, dtype = T.shape, T.data.dtype if out is None else out.dtype
     format = format or getattr(T if out is None else out, "format", "csr")
+    if out is mask is nse is None and is_plain(T) and T.format == format:
+        return T  # there is nothing to join, and its places are known
     Z = _written(T, out, shape, mask, accum, replace, nse)
     return stored(cast(Z, dtype), format if format in PLAIN else "csr")
 

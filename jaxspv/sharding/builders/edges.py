@@ -74,13 +74,12 @@ def shard_edges(
     [[0.0, 1.0, 0.0], [0.0, 0.0, 5.0], [0.0, 0.0, 0.0]]
     """
     own = functools.partial(_checked, senders, receivers, values, n)
-    return sharded(own, mesh, spec, n, directed, symmetric, dup, nse)
+    return sharded(own, (mesh, spec), n, directed, symmetric, dup, nse)
 
 
 def sharded(
     own: Callable[[], LocalEdges],
-    mesh: Mesh,
-    spec: PartitionSpec | None,
+    where: tuple[Mesh, PartitionSpec | None],
     n: int | None,
     directed: bool,
     symmetric: bool | None,
@@ -94,12 +93,13 @@ def sharded(
 
     Args:
         own: returns the edges of this process, or raises.
+        where: the mesh and how the graph lies on it.
         check: raises if the edges of all processes together are not as they should be.
     """
     if n is not None and (not isinstance(n, (int, np.integer)) or not 0 <= n < LIMIT):
         raise ValueError(f"`n` must be an integer in [0, 2^31 - 1); got {n!r}.")
     dup = as_monoid(dup, "dup")
-    part = partition(mesh, spec, n or 0)
+    part = partition(*where, n or 0)
     try:
         mine = own()
     except Exception:
@@ -108,7 +108,7 @@ def sharded(
         raise
     found = agree(part, mine, n)
     check(found)
-    part = partition(mesh, spec, found.n)
+    part = partition(*where, found.n)
     return spread(
         part,
         *put(part, mine, found.capacity),

@@ -88,12 +88,12 @@ def shard_file(
         known = header.symmetry != "general" if symmetric is None else symmetric
         check = functools.partial(_all_valid, path, header)
         both = header.symmetry == "symmetric"
-        return sharded(own, mesh, spec, size, not both, known, dup, nse, check)
+        return sharded(own, (mesh, spec), size, not both, known, dup, nse, check)
     check_delimiter(delimiter)
     columns = (source, target, weight)
     text = Text(columns, False, None if n is None else (n, n), delimiter, None, weight_kind(dtype))
     own = functools.partial(_local_lines, path, text, comments, dtype)
-    return sharded(own, mesh, spec, n, directed, symmetric, dup, nse)
+    return sharded(own, (mesh, spec), n, directed, symmetric, dup, nse)
 
 
 def local_blocks(path: pathlib.Path, start: int = 0) -> Iterator[tuple[int, bytes]]:

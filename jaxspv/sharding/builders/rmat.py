@@ -71,7 +71,7 @@ def shard_rmat(
     name = str(jax.random.key_impl(check_key(key)))
     if name != "threefry2x32":
         raise ValueError(
-            f"`key` must be one of Threefry, which counts by places; got one of {name}."
+            f"`key` must be of Threefry, whose numbers depend on their position; it is of {name}."
         )
     part = partition(mesh, spec, 1 << scale)
     R, C = part.grid
@@ -79,7 +79,7 @@ def shard_rmat(
     share = max(-(-edges // (R * C)), 1)
     if share * (2 if symmetric else 1) >= 2**31 - 1:
         raise ValueError(f"{edges} edges are too many for {R * C} devices: take more devices.")
-    # Each device's share of the edges ends where the number of all edges does.
+    # How many edges of its share each device uses: `edges` in all, so the last ones use fewer.
     ends = np.clip(edges - share * np.arange(R * C, dtype=np.int64), 0, share).astype(np.int32)
     drawn = _drawn(
         part, scale, share, (a, b, c), permute, np.asarray(jax.random.key_data(key)), ends
@@ -97,7 +97,7 @@ def _drawn(
     key: np.ndarray,
     ends: np.ndarray,
 ) -> list[Array]:
-    """Rows and columns (R, C, share) over the devices, loops and what is beyond `ends` as n."""
+    """Rows and columns (R, C, share) over the devices; n for self loops and from `ends` on."""
     auto = _auto(part)
     with jax.set_mesh(auto.mesh):  # pyright: ignore[reportArgumentType] - no abstract mesh
         sides = _edges(part.grid, auto, scale, share, odds, permute, key, ends)
@@ -107,8 +107,10 @@ def _drawn(
 
 
 def _auto(part: Partition) -> NamedSharding:
-    """The sharding of a partition with the axes left to XLA, which draws each share where it lies
-    and needs no exchange: threefry counts by places."""
+    """The sharding of a partition with axes of type Auto: XLA draws each share on its device.
+
+    No device needs numbers of another, since Threefry's depend on the key and the position alone.
+    """
     kinds = (AxisType.Auto,) * part.mesh.devices.ndim
     mesh = Mesh(part.mesh.devices, part.mesh.axis_names, axis_types=kinds)
     return NamedSharding(mesh, part.spec)

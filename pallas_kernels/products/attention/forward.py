@@ -26,7 +26,7 @@ from ...rows.merge_path import place, search
 from ...simt.feature_jaxpr import Lanes
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS
-from .job import Operands, Schedule, Score, job_of
+from .job import SCHEDULE, Operands, Schedule, Score, job_of
 
 LOG2E = math.log2(math.e)
 LOWEST = float("-inf")
@@ -38,8 +38,7 @@ def csr_attention(
     scale: float,
     score: Score | None = None,
     thin: bool = False,
-    schedule: Schedule = Schedule(),  # noqa: B008 (frozen)
-    interpret: bool = False,
+    schedule: Schedule = SCHEDULE,
 ) -> tuple[jax.Array, jax.Array]:
     """(y[n, heads, f], log[n, heads]). score: in place of the dot product. thin: y is rounded to
     the dtype of v, else it is float32, as log is.
@@ -63,7 +62,7 @@ def csr_attention(
         threads=schedule.threads,
         more_control=tiles * ctas * warps,
         name="csr_attention",
-        interpret=interpret,
+        interpret=schedule.interpret,
     )
     y = jax.lax.bitcast_convert_type(found["y"], given.v.dtype) if job.thin else found["y"]
     return y.reshape(n, heads, width)[:, :, :f], found["log"].reshape(n, heads)

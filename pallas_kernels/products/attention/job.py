@@ -6,10 +6,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ...simt.device import resident_ctas
+from ...rows.columns import NARROW, as_words
+from ...simt.device import most_ctas
 from ...simt.feature_jaxpr import Rowwise
 
-NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word
 MOST = 128  # features of a head
 LONG = 16  # rows of more entries in the mean are long
 LEAST = 64  # a warp takes at least so many rows and entries together
@@ -88,7 +88,7 @@ class Schedule:
     of a tile, a power of two; with fewer heads the part of k and v that is read at one time is
     smaller. ctas: for one tile of heads. features: 16-bit features of a lane at most, 4 or 8
     (None: 8 if rows are long); of 32-bit features it has 4. With 1024 threads the compiler is
-    limited to 64 registers: latency is hidden by warps, not by unrolling.
+    limited to 64 registers: latency is hidden by warps, not by unrolling. interpret: on the host.
     """
 
     unroll: int | None = None
@@ -97,6 +97,10 @@ class Schedule:
     ctas: int | None = None
     threads: int = 1024
     features: int | None = None
+    interpret: bool = False
+
+
+SCHEDULE = Schedule()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,10 +145,8 @@ def job_of(
     lanes = width // each
     together = min(schedule.together or heads, 32 // lanes, 1 << (heads - 1).bit_length())
     together = 1 << (together - 1).bit_length()
-    ctas, threads = schedule.ctas, schedule.threads
-    if ctas is None:
-        most = resident_ctas() * (2048 // threads) * schedule.waves
-        ctas = max(1, min(most, -(-(n + given.indices.shape[0]) // (LEAST * (threads // 32)))))
+    wanted = -(-(n + given.indices.shape[0]) // (LEAST * (schedule.threads // 32)))
+    ctas = schedule.ctas or most_ctas(wanted, schedule.threads, schedule.waves)
     own = 0 if bias is None else 1 if bias.ndim == 1 else heads
     halves = narrow, given.q.dtype.name in NARROW, thin and narrow is not None
     sizes = n, columns, heads, width, each, *halves, lanes, together
@@ -156,6 +158,4 @@ def padded(x: jax.Array, width: int) -> jax.Array:
     if x.ndim == 2:
         return x
     x = jnp.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2])))
-    if x.dtype.name not in NARROW:
-        return x
-    return jax.lax.bitcast_convert_type(x.reshape(*x.shape[:2], -1, 2), jnp.uint32)
+    return as_words(x) if x.dtype.name in NARROW else x

@@ -13,6 +13,7 @@ Bytes, for nse entries, f features of all heads: 8 nse f read and as much added 
 """
 
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,19 @@ from .job import Operands, Schedule, Score, job_of, padded
 SCHEDULE = Schedule(unroll=2, threads=256, features=4)
 
 
+class Wanted(NamedTuple):
+    """Which cotangents are computed. scores: dq, dk, and dedges if there are edges; values: dv;
+    biases: dbias; params: dparams."""
+
+    scores: bool = True
+    values: bool = True
+    biases: bool = False
+    params: bool = True
+
+
+WANTED = Wanted()
+
+
 def csr_attention_vjp(
     given: Operands,
     log: jax.Array,
@@ -33,18 +47,13 @@ def csr_attention_vjp(
     *,
     scale: float,
     score: Score | None = None,
-    scores: bool = True,
-    values: bool = True,
-    biases: bool = False,
-    params: bool = True,
+    wanted: Wanted = WANTED,
     schedule: Schedule = SCHEDULE,
-    interpret: bool = False,
 ) -> tuple[jax.Array | None, ...]:
-    """(dq, dk, dv, dbias, dedges, *dparams); None for what `scores`, `values`, `biases`, `params`
-    do not ask for.
+    """(dq, dk, dv, dbias, dedges, *dparams); None for what is not wanted.
 
     given, scale, score: as forward; log, less: (n, heads), w: (n, heads, f). dbias is (nse, heads),
-    0 in padding, also where one bias serves all; dedges comes with `scores`, if there are edges.
+    0 in padding, also where one bias serves all.
     """
     _, heads, f = given.v.shape
     job = job_of(given, scale, score, schedule)
@@ -53,17 +62,17 @@ def csr_attention_vjp(
     level = jnp.where(log > -jnp.inf, log * LOG2E, jnp.inf)
     operands |= {"w": padded(w, job.width), "level": level, "less": less} | last
 
-    wanted = {"dq": given.q, "dk": given.k} if scores else {}
-    wanted |= {"dv": given.v} if values else {}
-    if scores and given.edges is not None:
-        wanted["dedges"] = given.edges
-    shapes = {n: x.shape if x.ndim == 2 else (*x.shape[:2], job.width) for n, x in wanted.items()}
-    shapes |= {"dbias": (given.indices.size, heads)} if biases else {}
+    like = {"dq": given.q, "dk": given.k} if wanted.scores else {}
+    like |= {"dv": given.v} if wanted.values else {}
+    if wanted.scores and given.edges is not None:
+        like["dedges"] = given.edges
+    shapes = {n: x.shape if x.ndim == 2 else (*x.shape[:2], job.width) for n, x in like.items()}
+    shapes |= {"dbias": (given.indices.size, heads)} if wanted.biases else {}
     workers = job.ctas * schedule.threads // 32
     of_warps = {
         f"dp{i}": (workers, heads, *[job.width] * (p.ndim - 1))
         for i, p in enumerate(given.params)
-        if params
+        if wanted.params
     }
     found = launch(
         lambda kernel, memory: _Backward(kernel, memory, job).run(),
@@ -74,14 +83,14 @@ def csr_attention_vjp(
         ctas=-(-heads // job.together) * job.ctas,
         threads=schedule.threads,
         name="csr_attention_vjp",
-        interpret=interpret,
+        interpret=schedule.interpret,
     )
 
     def cotangent(name):
         if name not in shapes:
             return None
-        x, like = found[name].reshape(shapes[name]), wanted.get(name)
-        return x if like is None or like.ndim == 2 else x[..., : like.shape[-1]]
+        x, operand = found[name].reshape(shapes[name]), like.get(name)
+        return x if operand is None or operand.ndim == 2 else x[..., : operand.shape[-1]]
 
     ends = (cotangent(name) for name in ("dq", "dk", "dv", "dbias", "dedges"))
     by_params: list[jax.Array | None] = [None] * len(given.params)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graph_cases import named
+from graph_cases import BACKENDS, named
 
 import jaxspv as jsp
 
@@ -43,11 +43,11 @@ def test_triangles_of_lagraph(name):
     S = sp.coo_array(graph(name).to_scipy())
     off = S.row != S.col
     A = jsp.from_edges(S.row[off], S.col[off], shape=S.shape)
-    for backend in ("cpu", "xla"):
+    for backend in BACKENDS:
         assert int(jsp.triangle_count(A, backend=backend).count) == TRIANGLES[name]
 
 
-@pytest.mark.parametrize("backend", ["cpu", "xla"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", BETWEENNESS)
 def test_betweenness_of_lagraph(name, backend):
     directed, sources, text = BETWEENNESS[name]

@@ -1,7 +1,5 @@
 """BFS from many sources: vmap and arrays of sources, every form, each source against SciPy."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,13 +7,8 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms.bfs.sources.cpu import bfs_sources_cpu
-from jaxspv.algorithms.bfs.sources.parents import BITS, parents_of
-from jaxspv.algorithms.bfs.sources.xla import search_sources
-from jaxspv.formats.convert.counting_sort import Compressed, transpose
+from jaxspv.algorithms.bfs.sources import search_sources
 from pallas_kernels.layouts.adjacency import Adjacency
-
-FORMS = ("cpu", "xla")
 
 
 def random_graph(n, m, seed):
@@ -34,24 +27,16 @@ def check(A, sources, levels, parents):
             assert (levels[k] == -1).all() and (tree is None or (tree == -1).all())
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("deterministic", [False, True])
-def test_forms(form, deterministic):
+def test_with_and_without_in_edges():
     A = random_graph(60, 150, 0)
     G = jsp.prepare(A, for_="bfs", symmetric=False)
     sources = jnp.asarray([*range(30), -1, 60], jnp.int32)
     for inn in (G.inn, None):
-        levels, parents = search_sources(
-            form,
-            Adjacency(A.indptr, A.indices, *(() if inn is None else (inn.indptr, inn.indices))),
-            sources,
-            parents=True,
-            deterministic=deterministic,
-        )
+        more = () if inn is None else (inn.indptr, inn.indices)
+        levels, parents = search_sources(Adjacency(A.indptr, A.indices, *more), sources)
         check(A, sources, levels, parents)
-        if deterministic:
-            want = jnp.stack([jsp.bfs(A, k, deterministic=True).parents for k in range(30)])
-            np.testing.assert_array_equal(parents[:30], want)
+        want = jnp.stack([jsp.bfs(A, k, deterministic=True).parents for k in range(30)])
+        np.testing.assert_array_equal(parents[:30], want)
 
 
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 33])
@@ -93,54 +78,6 @@ def test_vmap_over_graphs_and_with_conditions_goes_one_by_one():
     for k in range(4):
         want = jsp.bfs(A, k, until=jsp.until.reached(4 + k)).levels
         np.testing.assert_array_equal(stopped[k], want)
-
-
-def test_loops_of_the_sequential_form_are_native_and_copy_nothing():
-    """XLA compiles them to one function each; one more array carried and they are 10x slower."""
-    if jax.default_backend() != "cpu":
-        pytest.skip("native loops are those of a CPU")
-    out = random_graph(500, 3000, 3).asformat("csr")
-
-    def transposed(indptr, indices):
-        return transpose(Compressed(indptr, indices, None), 500)[:2]
-
-    inn = transposed(out.indptr, out.indices)
-    sources = jnp.arange(32, dtype=jnp.int32)
-    planes, seen = jnp.zeros((BITS, 500), jnp.uint32), jnp.zeros(500, jnp.uint32)
-    found = (*inn, planes, seen, sources)
-    graph, search = (
-        Adjacency(out.indptr, out.indices, *inn),
-        functools.partial(bfs_sources_cpu, bits=BITS),
-    )
-    for call, args, others in (
-        # Over levels; one turn of vectorised passes over all vertices, and its bits of the level.
-        (search, (graph, sources), 3),
-        (functools.partial(parents_of, near=True), found, 1),  # over blocks of rows
-        (functools.partial(parents_of, near=False), found, 1),
-        (transposed, (out.indptr, out.indices), 0),
-    ):
-        text = jax.jit(call).lower(*args).compile().as_text()
-        loops = text.count(" while(")
-        assert loops > 2
-        assert text.count('xla_cpu_small_call="true"') >= loops - others
-
-
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("n", [300, 450])
-def test_searches_deeper_than_their_bits_go_one_by_one(directed, n):
-    """A band of width 3, 100 or 150 levels from its ends: 6 bits hold neither, 7 bits the first."""
-    i = np.arange(n)
-    ends = [(i[k:], i[:-k]) for k in (1, 2, 3)]
-    head, tail = (np.concatenate([e[side] for e in ends]) for side in (0, 1))
-    if not directed:
-        head, tail = np.concatenate([head, tail]), np.concatenate([tail, head])
-    A = jsp.from_edges(tail, head, np.ones(len(head), np.float32), shape=(n, n))
-    sources = jnp.array([0, 5, n - 1, 150], jnp.int32)
-    levels, tree = search_sources(
-        "cpu", Adjacency(A.indptr, A.indices), sources, symmetric=not directed
-    )
-    check(A, sources, levels, tree)
-    assert int(levels.max()) == n // 3
 
 
 @pytest.mark.parametrize("deterministic", [False, True])

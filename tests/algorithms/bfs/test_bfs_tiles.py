@@ -117,7 +117,7 @@ def test_the_choice_is_explained():
     assert "xla/tile" in text and "note: tiles are faster: 16 of 64 tiles of 32 by 32" in text
     loose = jsp.prepare(jsp.from_edges([0, 50], [70, 3], shape=(99, 99)), for_=("bfs", "bittiled"))
     text = str(jsp.explain("bfs", loose))
-    assert "xla/direction_optimising" in text
+    assert "xla/levels" in text
     assert "rows are faster: 2 of 16 tiles of 32 by 32 hold entries, 1.0 each" in text
     assert "there are no bit tiles" in str(jsp.explain("bfs", jsp.from_scipy(block)))
     assert "xla/tile" in str(jsp.explain("bfs", loose, format="bittiled"))

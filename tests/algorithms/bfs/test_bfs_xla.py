@@ -1,4 +1,4 @@
-"""`search` against SciPy's traversal and NumPy's definition of a tree, in every form it has."""
+"""`search` against SciPy's traversal and NumPy's definition of a tree."""
 
 import functools
 
@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import breadth_first_order
 
 from jaxspv._core.operation import Operation
-from jaxspv.algorithms.bfs import forms
+from jaxspv.algorithms.bfs import xla
 from pallas_kernels.layouts.adjacency import Adjacency
 
 EXTREMES = np.array([-1, np.iinfo(np.int32).max, np.iinfo(np.int32).min, 0], np.int32)
-FORMS = ("cpu", "xla")
 
 
 def csr_of(n, rows, cols):
@@ -75,18 +74,6 @@ GRAPHS = {
 }
 
 
-def transposed(indptr, indices):
-    n, indices = len(indptr) - 1, indices[: indptr[-1]]
-    rows = np.repeat(np.arange(n), np.diff(indptr))
-    return csr_of(n, indices, rows)
-
-
-def is_symmetric(indptr, indices):
-    n, indices = len(indptr) - 1, indices[: indptr[-1]]
-    a = sp.csr_array((np.ones(len(indices)), indices, indptr), (n, n))
-    return n > 0 and abs(a - a.T).nnz == 0
-
-
 def levels_by_scipy(indptr, indices, source):
     n = len(indptr) - 1
     levels = np.full(n, -1)
@@ -125,17 +112,6 @@ def check_tree(indptr, indices, source, levels, parents):
             assert levels[u] == levels[v] - 1 and (u, int(v)) in edges, (u, v)
 
 
-def knows(indptr, indices, pull):
-    """Keyword arguments by what is known of the in-edges."""
-    if not pull:
-        return {"symmetric": False}
-    if is_symmetric(indptr, indices):
-        return {"symmetric": True}
-    inn = transposed(indptr, indices)
-    in_indices = np.resize(np.concatenate([inn[1], EXTREMES]), len(indices))
-    return {"in_indptr": jnp.asarray(inn[0]), "in_indices": jnp.asarray(in_indices)}
-
-
 STOPS = {
     None: lambda _: None,
     "reached": lambda x: lambda level, levels, size: levels[x] >= 0,
@@ -146,34 +122,31 @@ STOPS = {
 
 @functools.cache
 def compiled(stop=None, **static):
-    form = static.pop("form", "cpu")
-
-    def run(indptr, indices, source, *, stop_value=0, **inn):
-        graph = Adjacency(indptr, indices, **inn)
-        return forms.search(form, graph, source, stop=STOPS[stop](stop_value), **static)
+    def run(indptr, indices, source, *, stop_value=0):
+        return xla.search(
+            Adjacency(indptr, indices), source, stop=STOPS[stop](stop_value), **static
+        )
 
     return jax.jit(run)
 
 
-def search(form, graph, source, *, pull=True, stop_value=0, **options):
-    """`search` on a listed graph; the form that compiles slowly sees all of them in one shape."""
+def search(graph, source, *, stop_value=0, common=True, **options):
+    """`search` on a listed graph; small ones in one shape, for it compiles slowly."""
     n = len(graph[0]) - 1
-    if form == "xla":
+    if common:
         graph = in_common_shape(*graph)
         source = source if source < n else source - n + COMMON[0]
-    more = knows(*graph, pull)
-    fn = compiled(form=form, symmetric=more.pop("symmetric", False), **options)
-    levels, parents, num_levels = fn(
-        *map(jnp.asarray, graph), source, stop_value=stop_value, **more
+    levels, parents, num_levels = compiled(**options)(
+        *map(jnp.asarray, graph), source, stop_value=stop_value
     )
     assert (levels[n:] == -1).all() and (parents is None or (parents[n:] == -1).all())
     return levels[:n], None if parents is None else parents[:n], num_levels
 
 
-def in_turn(form, run):
+def in_turn(run):
     """`run` as an operation has it: under vmap one lane after the other."""
     op = Operation("search of a test")
-    op.register("search", backend=form, batched="map")(run)
+    op.register("search", batched="map")(run)
     return op
 
 
@@ -187,100 +160,87 @@ def in_common_shape(indptr, indices):
     return indptr, np.concatenate([indices, np.resize(EXTREMES, capacity - len(indices))])
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_levels_and_parents(name, pull, form):
+def test_levels_and_parents(name):
     graph = GRAPHS[name]
     n = len(graph[0]) - 1
     for source in sorted({0, n // 2, n - 1, -1, n, n + 5, -(2**31)}):
         expected = levels_by_scipy(*graph, source)
-        levels, parents, num_levels = search(form, graph, source, pull=pull)
+        levels, parents, num_levels = search(graph, source)
         assert levels.dtype == parents.dtype == num_levels.dtype == jnp.int32
         np.testing.assert_array_equal(levels, expected)
         assert int(num_levels) == (expected.max() + 1 if n else 0)
         check_tree(*graph, source, np.asarray(levels), np.asarray(parents))
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["karate", "self_loops_and_duplicates", "no_edges"])
-def test_levels_alone(name, form):
+def test_levels_alone(name):
     graph = GRAPHS[name]
     for source in (0, 3, -1):
-        levels, nothing, num_levels = search(form, graph, source, parents=False)
+        levels, nothing, num_levels = search(graph, source, parents=False)
         expected = levels_by_scipy(*graph, source)
         np.testing.assert_array_equal(levels, expected)
         assert nothing is None and int(num_levels) == expected.max() + 1
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_deterministic_parents_are_the_smallest(name, form):
+def test_deterministic_parents_are_the_smallest(name):
     graph = GRAPHS[name]
     for source in (0, len(graph[0]) - 2, -1):
-        levels, parents, _ = search(form, graph, source, deterministic=True)
+        levels, parents, _ = search(graph, source, deterministic=True)
         expected = levels_by_scipy(*graph, source)
         np.testing.assert_array_equal(levels, expected)
         np.testing.assert_array_equal(parents, smallest_parents(*graph, source, expected))
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("filling", EXTREMES.tolist())
-def test_padding_is_never_read_as_an_edge(filling, form):
+def test_padding_is_never_read_as_an_edge(filling):
     indptr, indices = GRAPHS["karate"]
     padded = jnp.concatenate([indices, np.full(37, filling, np.int32)])
     expected = levels_by_scipy(indptr, indices, 33)
-    for pull in (False, True):
-        fn = compiled(form=form, symmetric=pull)
-        levels, parents, _ = fn(jnp.asarray(indptr), padded, jnp.int32(33))
-        np.testing.assert_array_equal(levels, expected)
-        check_tree(indptr, indices, 33, np.asarray(levels), np.asarray(parents))
-        levels, _, num_levels = fn(jnp.zeros(6, jnp.int32), padded, jnp.int32(2))
-        np.testing.assert_array_equal(levels, [-1, -1, 0, -1, -1])
-        assert int(num_levels) == 1
+    levels, parents, _ = compiled()(jnp.asarray(indptr), padded, jnp.int32(33))
+    np.testing.assert_array_equal(levels, expected)
+    check_tree(indptr, indices, 33, np.asarray(levels), np.asarray(parents))
+    levels, _, num_levels = compiled()(jnp.zeros(6, jnp.int32), padded, jnp.int32(2))
+    np.testing.assert_array_equal(levels, [-1, -1, 0, -1, -1])
+    assert int(num_levels) == 1
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])
 @pytest.mark.parametrize("name", ["grid", "karate", "self_loops_and_duplicates"])
-def test_stop_completes_its_level_and_no_more(name, pull, form):
+def test_stop_completes_its_level_and_no_more(name):
     graph = GRAPHS[name]
     full = levels_by_scipy(*graph, 0)
     for target in (0, 5, len(full) - 1):
-        levels, parents, num_levels = search(
-            form, graph, 0, pull=pull, stop="reached", stop_value=target
-        )
+        levels, parents, num_levels = search(graph, 0, stop="reached", stop_value=target)
         last = full[target] if full[target] >= 0 else full.max()
         np.testing.assert_array_equal(levels, np.where(full <= last, full, -1))
         assert int(num_levels) == last + 1
         check_tree(*graph, 0, np.asarray(levels), np.asarray(parents))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_stop_sees_every_level_in_turn(form):
+def test_stop_sees_every_level_in_turn():
     graph = GRAPHS["grid"]
     full = levels_by_scipy(*graph, 0)
     for k in range(4):
-        levels, _, num_levels = search(form, graph, 0, stop="level", stop_value=k)
+        levels, _, num_levels = search(graph, 0, stop="level", stop_value=k)
         np.testing.assert_array_equal(levels, np.where(full <= k, full, -1))
         assert int(num_levels) == k + 1
     sizes = np.bincount(full)
     first = int(np.flatnonzero(sizes == 9)[0])
-    levels, _, _ = search(form, graph, 0, stop="size", stop_value=9)
+    levels, _, _ = search(graph, 0, stop="size", stop_value=9)
     assert int(levels.max()) == first
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("parents", [False, True])
-def test_vmap_over_sources(parents, form):
+def test_vmap_over_sources(parents):
     graph = GRAPHS["self_loops_and_duplicates"]
     indptr, indices = map(jnp.asarray, graph)
     sources = jnp.array([0, 7, -1, 39, 40], jnp.int32)
 
     def one(source):
-        return forms.search(form, Adjacency(indptr, indices), source, parents=parents)
+        return xla.search(Adjacency(indptr, indices), source, parents=parents)
 
-    levels, trees, num_levels = jax.jit(jax.vmap(in_turn(form, one)))(sources)
+    levels, trees, num_levels = jax.jit(jax.vmap(in_turn(one)))(sources)
     for i, source in enumerate(sources.tolist()):
         expected = levels_by_scipy(*graph, source)
         np.testing.assert_array_equal(levels[i], expected)
@@ -289,30 +249,27 @@ def test_vmap_over_sources(parents, form):
             check_tree(*graph, source, np.asarray(levels[i]), np.asarray(trees[i]))
 
 
-@pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_random_graphs(form, data):
+def test_random_graphs(data):
     n, m = data.draw(st.sampled_from([(3, 5), (30, 40), (300, 400), (300, 3000)]))
     graph = random_graph(n, m, data.draw(st.integers(0, 2**32 - 1)))
     source = data.draw(st.integers(0, n - 1))
-    pull = data.draw(st.booleans())
     expected = levels_by_scipy(*graph, source)
-    levels, parents, _ = search(form, graph, source, pull=pull)
+    levels, parents, _ = search(graph, source)
     np.testing.assert_array_equal(levels, expected)
     check_tree(*graph, source, np.asarray(levels), np.asarray(parents))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_vmap_over_sources_and_stop(form):
+def test_vmap_over_sources_and_stop():
     graph = GRAPHS["grid"]
     indptr, indices = map(jnp.asarray, graph)
 
     def depth(source, target):
         stop = lambda level, levels, size: levels[target] >= 0  # noqa: E731
-        return forms.search(form, Adjacency(indptr, indices), source, stop=stop)[2]
+        return xla.search(Adjacency(indptr, indices), source, stop=stop)[2]
 
-    depth = in_turn(form, depth)
+    depth = in_turn(depth)
     sources, targets = jnp.array([0, 5, 288], jnp.int32), jnp.array([288, 5, 100], jnp.int32)
     hops = [int(levels_by_scipy(*graph, s)[t]) for s, t in zip(sources, targets, strict=True)]
     assert jax.vmap(depth)(sources, targets).tolist() == [h + 1 for h in hops]
@@ -324,7 +281,7 @@ def test_one_compilation_serves_all_sources_and_equal_shapes():
     @jax.jit
     @chex.assert_max_traces(n=1)
     def fn(indptr, indices, source):
-        return forms.search("cpu", Adjacency(indptr, indices), source)[0]
+        return xla.search(Adjacency(indptr, indices), source)[0]
 
     for seed in range(3):
         graph = random_graph(50, 200, seed)
@@ -333,27 +290,9 @@ def test_one_compilation_serves_all_sources_and_equal_shapes():
             np.testing.assert_array_equal(levels, levels_by_scipy(*graph, source))
 
 
-@pytest.mark.parametrize("degree", [2, 5, 20])
-@pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])
-@pytest.mark.parametrize("parents", [False, True])
-def test_cpu_loops_are_native(parents, pull, degree):
-    """Every loop over vertices or edges became one native function, and none copies an array."""
-    n = 1009
-    shapes = [jax.ShapeDtypeStruct(s, jnp.int32) for s in ((n + 1,), (n * degree,), ())]
-    fn = jax.jit(functools.partial(forms.search, "cpu", symmetric=pull, parents=parents))
-    text = fn.lower(Adjacency(*shapes[:2]), shapes[2]).compile().as_text()
-    loops, native = text.count(" while("), text.count('xla_cpu_small_call="true"')
-    assert loops >= 3 and native >= loops - 1  # the loop over levels may be too large
-    for computation in text.split("\n\n"):
-        if "ENTRY" not in computation:
-            lines = computation.splitlines()
-            assert not [line for line in lines if " copy(" in line and f"[{n}" in line]
-
-
-@pytest.mark.parametrize("pull", [False, True], ids=["push", "both"])
-def test_lowers_for_cuda_without_callbacks(pull):
+def test_lowers_for_cuda_without_callbacks():
     shapes = [jax.ShapeDtypeStruct(s, jnp.int32) for s in ((101,), (700,), ())]
-    fn = jax.jit(functools.partial(forms.search, "xla", symmetric=pull))
+    fn = jax.jit(xla.search)
     text = fn.trace(Adjacency(*shapes[:2]), shapes[2]).lower(lowering_platforms=("cuda",)).as_text()
     assert "while" in text and "custom_call" not in text
 
@@ -369,7 +308,7 @@ def test_real_graphs(file):
         pytest.skip("not square")
     indptr, indices = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
     source = int(np.diff(indptr).argmax())
-    levels, parents, num_levels = search("cpu", (indptr, indices), source)
+    levels, parents, num_levels = search((indptr, indices), source, common=False)
     levels, parents = np.asarray(levels), np.asarray(parents)
     np.testing.assert_array_equal(levels, levels_by_scipy(indptr, indices, source))
     assert num_levels == levels.max() + 1

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import networkx
 import numpy as np
 import pytest
-from graph_cases import named, networkx_of, random_matrix, same
+from graph_cases import BACKENDS, named, networkx_of, random_matrix, same
 
 import jaxspv as jsp
 from jaxspv import verify
@@ -15,8 +15,6 @@ from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.algorithms.centrality import betweenness as api
 from jaxspv.algorithms.centrality import betweenness_xla
 from jaxspv.graph import Graph
-
-BACKENDS = ("cpu", "xla")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -10,11 +10,12 @@ from graph_files import graph_files
 from scipy.sparse.csgraph import dijkstra
 
 from jaxspv.algorithms.sssp.forms import delta_of, search, tree_of
+from jaxspv.algorithms.sssp.xla import OutEdges
 
 
 @jax.jit
 def solve(indptr, indices, weights, source, delta):
-    result = search("cpu", indptr, indices, weights, source, delta=delta, parents=True)
+    result = search(OutEdges(indptr, indices, weights), source, delta=delta, parents=True)
     return result, tree_of("cpu", indptr, indices, weights, result.distances, source)
 
 

@@ -51,3 +51,14 @@ def test_values_and_negative_cycles():
     np.testing.assert_array_equal(got[1], 2 * got[0])
     loop = jsp.from_edges([0, 1], [1, 0], [1.0, -2.0], shape=(2, 2))
     assert not jax.jit(lambda A: jsp.sssp(A, 0, method="relaxation").converged)(loop)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_a_negative_loop_at_the_source(dtype):
+    """Its parent is itself, like that of a root."""
+    A = jsp.from_edges([0, 1], [0, 2], np.array([-3, 1], dtype), shape=(3, 3))
+    with pytest.raises(jsp.NegativeCycleError):
+        jsp.sssp(A, 0)
+    found = jax.jit(jsp.sssp)(A, 0)
+    assert not found.converged and found.steps <= 4
+    assert jsp.sssp(A, 1).converged

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from strategies import garbage, precision
 
 from jaxspv._core.operation import Operation
-from jaxspv.algorithms.sssp.forms import FORMS, search, tree_of
+from jaxspv.algorithms.sssp.forms import TREES, search, tree_of
+from jaxspv.algorithms.sssp.xla import OutEdges
 
-FORM = pytest.mark.parametrize("form", FORMS)
+FORM = pytest.mark.parametrize("form", TREES)
 DTYPES = (np.float32, np.int32, np.uint8, np.float64)
 N, CAPACITY = 30, 200  # of the random graphs: one compilation serves all of them
 
@@ -139,7 +140,7 @@ def compiled(form, parents=True, bucketed=True):
     def run(indptr, indices, weights, source, delta):
         delta = delta if bucketed else None
         graph = indptr, indices, weights
-        result = search(form, *graph, source, delta=delta, parents=parents)
+        result = search(OutEdges(*graph), source, delta=delta, parents=parents)
         tree = tree_of(form, indptr, indices, weights, result.distances, source)
         return result, tree
 
@@ -305,7 +306,7 @@ def test_stop_settles_what_is_below_the_threshold(form):
         def stop(step, distances, threshold, waiting):
             return distances[target] < threshold
 
-        return search(form, *arrays, 0, delta=5.0, stop=stop)
+        return search(OutEdges(*arrays), 0, delta=5.0, stop=stop)
 
     cut = 0
     for target in range(N):
@@ -328,7 +329,7 @@ def test_too_few_steps_do_not_converge(form):
     full = dijkstra_by_heap(*bare, 0)
     arrays = [jnp.asarray(a) for a in padded]
     for delta in (None, 5.0):
-        run = jax.jit(lambda k: search(form, *arrays, 0, delta=delta, max_steps=k))
+        run = jax.jit(lambda k: search(OutEdges(*arrays), 0, delta=delta, max_steps=k))
         for k in (0, 1, 2):
             assert not (result := run(k)).converged and result.steps == k
             assert (np.asarray(result.distances) >= full).all()
@@ -350,7 +351,9 @@ def test_vmap_over_sources(form):
 
 
 def test_one_compilation_serves_all_sources_and_graphs_of_a_shape():
-    run = jax.jit(chex.assert_max_traces(lambda *a: search("cpu", *a[:4], delta=a[4]), n=1))
+    run = jax.jit(
+        chex.assert_max_traces(lambda *a: search(OutEdges(*a[:3]), a[3], delta=a[4]), n=1)
+    )
     for seed in range(3):
         rng = np.random.default_rng(seed)
         _, padded = graph(rng, 100, lambda m: rng.random(m).astype(np.float32))
@@ -376,15 +379,9 @@ def test_lowers_for_cuda_and_tpu(dtype):
 def test_the_sequential_loops_are_native_code_without_copies(dtype):
     """What makes it fast; a loop that grows beyond XLA's bound is ten times slower."""
     with precision(dtype):
-        args = shapes(1000, 5000, dtype)
-        delta = jax.ShapeDtypeStruct((), dtype)
-        for run, loops in (
-            (lambda *a: search("cpu", *a[:4], delta=a[4], parents=True), 4 + 4),
-            (lambda *a: search("cpu", *a[:4], parents=True), 4),
-            (lambda *a: tree_of("cpu", *a[:3], jnp.zeros(1000, dtype), a[3]), 3),
-        ):
-            text = jax.jit(run).lower(*args, delta).compile().as_text()
-            assert text.count('xla_cpu_small_call="true"') >= loops
-            bodies = re.findall(r"^%?[\w.-]*region[^\n]*\{\n(.*?)^\}", text, re.M | re.S)
-            inner = [b for b in bodies if "small_call" not in b]
-            assert inner and not any(re.search(r"\[\d{4,}\]\S* copy\(", b) for b in inner)
+        run = jax.jit(lambda *a: tree_of("cpu", *a[:3], jnp.zeros(1000, dtype), a[3]))
+        text = run.lower(*shapes(1000, 5000, dtype)).compile().as_text()
+        assert text.count('xla_cpu_small_call="true"') >= 3
+        bodies = re.findall(r"^%?[\w.-]*region[^\n]*\{\n(.*?)^\}", text, re.M | re.S)
+        inner = [b for b in bodies if "small_call" not in b]
+        assert inner and not any(re.search(r"\[\d{4,}\]\S* copy\(", b) for b in inner)

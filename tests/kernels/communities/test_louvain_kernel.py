@@ -9,11 +9,12 @@ import pytest
 
 from pallas_kernels.communities import looking, louvain
 from pallas_kernels.communities.louvain import moves
+from pallas_kernels.simt.device import DEFAULT_GRID, Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE
 from tests.kernels.test_independent_kernel import random_of, undirected
 from tests.kernels.test_lowering import gpus, lower, ring
 
-SMALL = {"ctas": 2, "threads": 64}
+SMALL = Grid(ctas=2, threads=64, interpret=True)
 M32 = 2**32 - 1
 
 
@@ -64,7 +65,7 @@ def expected(indptr, indices, weights, strength, factor):
     return group
 
 
-def check(graph, seed, *, interpret, most=5, **how):
+def check(graph, seed, grid=DEFAULT_GRID, most=5):
     """With weights of powers of two, so that float32 is exact whatever is fused."""
     indptr, indices = graph
     tails = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
@@ -73,7 +74,7 @@ def check(graph, seed, *, interpret, most=5, **how):
     strength = np.bincount(tails, weights, len(indptr) - 1).astype(np.int32)
     factor = np.float32(2.0 ** -np.ceil(np.log2(strength.sum() + 1)))
     operands = [jnp.asarray(a) for a in (indptr, indices, weights, strength)]
-    f = jax.jit(functools.partial(moves, interpret=interpret, **how))
+    f = jax.jit(functools.partial(moves, grid=grid))
     group, status = f(*operands, jnp.asarray(factor))
     assert status == 0
     np.testing.assert_array_equal(group, expected(indptr, indices, weights, strength, factor))
@@ -82,7 +83,7 @@ def check(graph, seed, *, interpret, most=5, **how):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graphs(monkeypatch, name):
     monkeypatch.setattr(louvain, "TURNS", 24)
-    check(undirected(name), 0, interpret=True, **SMALL)
+    check(undirected(name), 0, SMALL)
 
 
 @pytest.mark.parametrize("row, slots", [(32, 64), (8, 32), (40, 64)])
@@ -92,13 +93,13 @@ def test_tables_of_warps_and_of_ctas(monkeypatch, row, slots):
     for file in (louvain, looking):
         monkeypatch.setattr(file, "ROW", row)
         monkeypatch.setattr(file, "SLOTS", slots)
-    check(random_of(150, 3000, 1), 1, interpret=True, **SMALL)
+    check(random_of(150, 3000, 1), 1, SMALL)
 
 
 @pytest.mark.parametrize("edges", [40, 300])
 def test_loops_and_lonely_vertices(monkeypatch, edges):
     monkeypatch.setattr(louvain, "TURNS", 24)
-    check(random_of(150, edges, edges), 1, interpret=True, **SMALL)
+    check(random_of(150, edges, edges), 1, SMALL)
 
 
 @pytest.mark.parametrize("kind", ["A100-SXM4-80GB", "H100 80GB HBM3", "H200", "B200"])
@@ -116,4 +117,4 @@ def test_native(name):
     made = {"random": (20000, 200000, 1), "dense": (1500, 400000, 2)}
     graph = random_of(*made[name]) if name in made else undirected(name, NATIVE)
     for seed in range(2):
-        check(graph, seed, interpret=False)
+        check(graph, seed)

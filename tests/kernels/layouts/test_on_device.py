@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
+from jaxspv.algorithms.common import undirected
 from jaxspv.formats.convert import transposition
 from pallas_kernels.layouts import adjacency, ragged, sliced_rows
 from tests.kernels.layouts import numpy_layouts
@@ -17,6 +18,7 @@ from tests.kernels.layouts import numpy_layouts
 MODULES = (
     "formats.convert.transposition",
     "algorithms.bfs.api",
+    "algorithms.common.undirected",
     "algorithms.common.weights",
     "algorithms.pagerank.layout",
     "algorithms.sssp.layout",
@@ -116,6 +118,11 @@ def test_symmetry_by_bisection(on_gpu, monkeypatch):
         A = dataclasses.replace(A, data=jnp.asarray(data), indices=jnp.asarray(indices))
         want = np.array_equal(M, M.T, equal_nan=True)
         assert transposition.known_symmetric(A) == want
+        graph = jsp.Graph(A)
+        assert undirected.is_undirected(graph) == np.array_equal(M != 0, M.T != 0)
+        assert undirected.is_undirected(graph, values=True) == want
+        rounded = jsp.Graph(A.with_data(A.data.at[0].multiply(1 + 1e-7)))
+        assert undirected.is_undirected(rounded, values=True) == want
 
 
 def test_rows_are_sorted_in_pieces(monkeypatch):

@@ -10,7 +10,7 @@ from graph_files import graph_files
 import jaxspv as jsp
 from jaxspv.formats.tiled import bit_tiled
 from pallas_kernels.layouts import tile_bitmasks as tile_words
-from pallas_kernels.layouts.tile_bitmasks import count_tiles, fill_tiles
+from pallas_kernels.layouts.tile_bitmasks import Tiling, count_tiles, fill_tiles
 from tests.kernels.test_lowering import lower
 
 
@@ -42,7 +42,7 @@ def expected(A, nt, limit):
 
 
 def run(A, nt, limit, interpret=True):
-    fixed = {"nt": nt, "columns": A.shape[1], "limit": limit, "interpret": interpret}
+    fixed = {"tiling": Tiling(nt, A.shape[1], limit, interpret)}
     arrays = jnp.asarray(A.indptr, jnp.int32), jnp.asarray(A.indices, jnp.int32)
     tiles, moved = count_tiles(*arrays, **fixed)
     tile_ptr, rest_ptr = (jnp.append(0, jnp.cumsum(v)).astype(jnp.int32) for v in (tiles, moved))
@@ -86,7 +86,7 @@ def test_a_window_of_counters_moves_over_a_row_of_tiles(monkeypatch, window):
 def test_one_launch_each():
     A = pattern(300, 300, 2000)
     arrays = jnp.asarray(A.indptr, jnp.int32), jnp.asarray(A.indices, jnp.int32)
-    fixed = {"nt": 64, "columns": 300, "limit": 2}
+    fixed = {"tiling": Tiling(64, 300, 2)}
     text = lower(lambda *a: count_tiles(*a, **fixed), *arrays)
     assert text.count("custom_call @mosaic_gpu") == 1
     pointers = jnp.zeros(6, jnp.int32), jnp.zeros(301, jnp.int32)

@@ -10,11 +10,11 @@ import scipy.sparse as sp
 
 from pallas_kernels.layouts import sliced_rows
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
-from pallas_kernels.pagerank.one_gpu import pagerank
+from pallas_kernels.pagerank.one_gpu import Limits, pagerank
+from pallas_kernels.simt.device import Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
-SMALL = {"ctas": 2, "threads": 64}
 ORDERS = ("degree", "breadth_first", "given")
 
 
@@ -66,7 +66,7 @@ def check(A, strength, prepared, p, knobs, form=None, slack=1):
     """form: launch options; iterations may differ by one where rounding decides."""
     f = _jitted(**(form or {}))
     p = np.asarray(p / p.sum(), np.float32)
-    scores, steps, change, status = f(strength, jnp.asarray(p), *knobs, prepared=prepared)
+    scores, steps, change, status = f(strength, jnp.asarray(p), Limits(*knobs), prepared=prepared)
     want, want_steps, want_change = oracle(A, p, *knobs)
     assert status == 0
     assert abs(int(steps) - want_steps) <= slack
@@ -76,7 +76,7 @@ def check(A, strength, prepared, p, knobs, form=None, slack=1):
     return np.asarray(scores), int(steps)
 
 
-INTERPRETED = SMALL | {"interpret": True}
+INTERPRETED = {"grid": Grid(ctas=2, threads=64, interpret=True)}
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -106,8 +106,8 @@ def test_split_rows_and_several_ctas():
     prepared = operands(A, segment=8)
     assert prepared[1]["splits"].tolist() == [[0, 50]]
     found = [
-        check(A, *prepared, np.ones(401), (0.85, 1e-6, 30, 0), {"interpret": True, **form})[0]
-        for form in ({"ctas": 3, "threads": 32}, {"ctas": 3, "threads": 96})
+        check(A, *prepared, np.ones(401), (0.85, 1e-6, 30, 0), {"grid": grid})[0]
+        for grid in (Grid(3, 32, interpret=True), Grid(3, 96, interpret=True))
     ]
     np.testing.assert_allclose(*found, rtol=1e-6)
 
@@ -155,7 +155,7 @@ def test_one_launch(weighted):
     A = matrix(ring(256), weighted)
     strength, prepared = operands(A, weighted=weighted)
     text = lower(
-        lambda s, p, k: pagerank(s, s, 0.85, 1e-6, 100, k, prepared=p),
+        lambda s, p, k: pagerank(s, s, Limits(0.85, 1e-6, 100, k), prepared=p),
         strength,
         prepared,
         jnp.int32(0),
@@ -177,4 +177,4 @@ def test_native(order, weighted):
             want, _ = check(A, *prepared, p, knobs)
             again, _ = check(A, *prepared, p, knobs)
             np.testing.assert_array_equal(want, again)
-            check(A, *prepared, p, knobs, {"ctas": 7, "threads": 256})
+            check(A, *prepared, p, knobs, {"grid": Grid(7, 256)})

@@ -8,7 +8,7 @@ import pytest
 
 from pallas_kernels.products.attention.forward import csr_attention
 from pallas_kernels.products.attention.job import Operands, Schedule, Score
-from pallas_kernels.products.attention.vjp import csr_attention_vjp
+from pallas_kernels.products.attention.vjp import Wanted, csr_attention_vjp
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, matrix
 from tests.kernels.test_lowering import lower
 
@@ -50,7 +50,7 @@ def operands(lengths, heads, d, f, own=None, seed=0):
 def check(lengths, heads, d, f, own=None, **schedule):
     indptr, indices, q, k, v, bias = operands(lengths, heads, d, f, own)
     arrays = (None if x is None else jnp.asarray(x) for x in (indptr, indices, q, k, v, bias))
-    how = {"schedule": Schedule(threads=64, **schedule), "interpret": True}
+    how = {"schedule": Schedule(threads=64, interpret=True, **schedule)}
     y, log = csr_attention(Operands(*arrays), scale=0.3, **how)
     wide = (x.astype(np.float64) for x in (q, k, v))
     want = by_definition(indptr, indices, *wide, 0.3, bias)
@@ -95,8 +95,8 @@ def test_narrow_keys_and_values(dtype, heads, d, f):
     wide = [x.astype(np.float32) for x in (q, k, v)]
     runs = []
     for of_a_lane, operands_of_all in ((8, wide), (8, (q, k, v)), (4, (wide[0], k, v))):
-        schedule = Schedule(threads=64, ctas=3, features=of_a_lane)
-        how = {"scale": 0.3, "schedule": schedule, "interpret": True}
+        schedule = Schedule(threads=64, ctas=3, features=of_a_lane, interpret=True)
+        how = {"scale": 0.3, "schedule": schedule}
         given = Operands(*places, *operands_of_all, bias)
         y, log = csr_attention(given, **how)
         thin = csr_attention(given, thin=True, **how)[0]
@@ -147,9 +147,8 @@ def test_cotangents(heads, d, f, own, rows):
         Operands(*map(jnp.asarray, arrays)),
         *(jnp.asarray(x, jnp.float32) for x in (log, w, less)),
         scale=0.3,
-        biases=True,
-        schedule=Schedule(threads=64, ctas=3),
-        interpret=True,
+        wanted=Wanted(biases=True),
+        schedule=Schedule(threads=64, ctas=3, interpret=True),
     )[:4]
     want = slopes(indptr, indices, *wide, bias, log, w, less, 0.3)
     for got, wanted in zip(found, want, strict=True):
@@ -177,8 +176,9 @@ def test_scores_of_one_number_a_head(heads, f, ctas):
     edges = rng.normal(size=(indices.size, heads)).astype(np.float32)
     score = Score.of(of_gat, (), 0, [()] * 3)
     given = Operands(*map(jnp.asarray, (indptr, indices, q, k, v)), edges=jnp.asarray(edges))
-    how = {"scale": 0.7, "score": score, "schedule": Schedule(threads=64, ctas=ctas)}
-    y, log = csr_attention(given, **how, interpret=True)
+    schedule = Schedule(threads=64, ctas=ctas, interpret=True)
+    how = {"scale": 0.7, "score": score, "schedule": schedule}
+    y, log = csr_attention(given, **how)
     w, u = rng.normal(size=y.shape), rng.normal(size=log.shape)
     want_y, want_log = np.zeros(y.shape), np.full(log.shape, -np.inf)
     less = np.zeros(log.shape)
@@ -201,7 +201,7 @@ def test_scores_of_one_number_a_head(heads, f, ctas):
     np.testing.assert_allclose(y, want_y, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(log, want_log, rtol=1e-4, atol=1e-5)
     rest = (jnp.asarray(x, jnp.float32) for x in (want_log, w, less))
-    found = csr_attention_vjp(given, *rest, **how, interpret=True)
+    found = csr_attention_vjp(given, *rest, **how)
     for got, wanted in zip((*found[:3], found[4]), want, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
@@ -210,6 +210,6 @@ def test_cotangents_are_one_launch():
     indptr, indices, q, k, v, bias = operands([3, 0, 40], 8, 16, 16, (8,))
     w, less = q, q[:, :, 0]
     given = Operands(*map(jnp.asarray, (indptr, indices, q, k, v, bias)))
-    cotangents = functools.partial(csr_attention_vjp, scale=0.25, biases=True)
+    cotangents = functools.partial(csr_attention_vjp, scale=0.25, wanted=Wanted(biases=True))
     text = lower(cotangents, given, *map(jnp.asarray, (less, w, less)))
     assert text.count("custom_call @mosaic_gpu") == 1

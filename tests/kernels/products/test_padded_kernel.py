@@ -9,10 +9,11 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from pallas_kernels.products.spmv_padded import padded_spmv
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.test_lowering import lower
 
-HOST = {"ctas": 2, "threads": 64, "interpret": True}
+HOST = {"grid": Grid(ctas=2, threads=64, interpret=True)}
 SEMIRINGS = {  # mul, add, identity, by NumPy
     "plus_times": (lambda a, b: a * b, lambda a, b: a + b, 0, np.multiply, np.add),
     "min_plus": (lambda a, b: a + b, jnp.minimum, 2**31 - 1, np.add, np.minimum),
@@ -67,7 +68,7 @@ def test_interpreted(rows, name, C):
     x = np.arange(-50, 50, dtype=np.int32)
     _, _, identity, mul, add = SEMIRINGS[name]
     want = by_definition(S, x, mul, add, identity)
-    for options in (HOST, {**HOST, "unroll": 3, "ctas": 1, "threads": 32}):
+    for options in (HOST, {"unroll": 3, "grid": Grid(1, 32, interpret=True)}):
         np.testing.assert_array_equal(product(A, jnp.asarray(x), name, options), want)
 
 

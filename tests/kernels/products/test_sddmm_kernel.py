@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 
 from pallas_kernels.products.sddmm import Tile, sddmm
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.test_lowering import lower
 
 M, N, NSE = 9, 7, 53
+HOST = Grid(threads=32, interpret=True)
 
 
 def operands(heads, k, dtype=np.float32, seed=0):
@@ -34,7 +36,7 @@ def run(row, col, x, y, add=jnp.add, mul=jnp.multiply, identity=0, **how):
 @pytest.mark.parametrize("ctas", [1, 3])
 def test_is_the_definition(heads, k, tile, ctas):
     row, col, x, y = operands(heads, k)
-    got = run(row, col, x, y, tile=tile, ctas=ctas, threads=64, interpret=True)
+    got = run(row, col, x, y, tile=tile, grid=Grid(ctas, 64, interpret=True))
     x, y = np.asarray(x), np.asarray(y)
     want = (x[np.minimum(row, M - 1)] * y[np.minimum(col, N - 1)]).sum(-1)
     np.testing.assert_array_equal(got[:-4], want[:-4])
@@ -45,7 +47,7 @@ def test_is_the_definition(heads, k, tile, ctas):
 @pytest.mark.parametrize("k", [3, 8])
 def test_narrow_floats(dtype, k):
     row, col, x, y = operands(2, k, dtype)
-    got = run(row, col, x, y, jnp.maximum, jnp.add, -np.inf, threads=32, interpret=True)
+    got = run(row, col, x, y, jnp.maximum, jnp.add, -np.inf, grid=HOST)
     assert got.dtype == np.float32
     x, y = (np.asarray(v, np.float32) for v in (x, y))
     want = (x[np.minimum(row, M - 1)] + y[np.minimum(col, N - 1)]).max(-1)
@@ -55,7 +57,7 @@ def test_narrow_floats(dtype, k):
 
 def test_integers_of_another_semiring():
     row, col, x, y = operands(1, 6, np.int32)
-    got = run(row, col, x, y, jnp.minimum, jnp.add, 2**31 - 1, threads=32, interpret=True)
+    got = run(row, col, x, y, jnp.minimum, jnp.add, 2**31 - 1, grid=HOST)
     x, y = np.asarray(x), np.asarray(y)
     want = (x[np.minimum(row, M - 1)] + y[np.minimum(col, N - 1)]).min(-1)
     np.testing.assert_array_equal(got[:-4], want[:-4])

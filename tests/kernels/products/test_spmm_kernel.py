@@ -7,13 +7,14 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from pallas_kernels.products.spmm import coo_spmm, csr_spmm, tile_for
+from pallas_kernels.products.spmm import Config, coo_spmm, csr_spmm, tile_for
 from pallas_kernels.rows.columns import Tile
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, SEMIRINGS, matrix
 from tests.kernels.test_lowering import lower
 
-HOST = {"ctas": 3, "threads": 64, "interpret": True}
+HOST = {"grid": Grid(ctas=3, threads=64, interpret=True)}
 DTYPES = (jnp.float32, jnp.int32, jnp.bfloat16, jnp.float16)
 
 
@@ -39,8 +40,7 @@ def check(lengths, dtype, k, name, tile=None, values=None, result=None, **option
         jnp.asarray(data).astype(values or dtype),
         jnp.asarray(x).astype(dtype),
         semiring=ScalarSemiring.of(mul, combine, identity[np.dtype(base).kind], base),
-        dtype=result or dtype,
-        tile=tile,
+        config=Config(result or dtype, tile=tile),
         **(options or HOST),
     )
     want = jnp.asarray(by_definition(A, x, name, base)).astype(result or dtype)
@@ -61,9 +61,8 @@ def test_products(rows, dtype):
 )
 @pytest.mark.parametrize("grid", [(1, 32), (1, 128), (7, 32)])
 def test_tiles_and_ctas(tile, grid):
-    options = {"ctas": grid[0], "threads": grid[1], "interpret": True}
     for rows in ("hubs", "short", "one row"):
-        check(ROWS[rows], jnp.float32, 72, "plus_times", tile, **options)
+        check(ROWS[rows], jnp.float32, 72, "plus_times", tile, grid=Grid(*grid, interpret=True))
 
 
 @pytest.mark.parametrize(("k", "tile"), [(3, None), (8, Tile(2, 2, 8)), (136, None)])
@@ -74,7 +73,7 @@ def test_logarithms_of_sums_of_exponentials(k, tile):
     x[3], x[5], x[7, 0] = -np.inf, np.inf, np.nan
     semiring = ScalarSemiring.of(lambda a, b: a + b, jnp.logaddexp, -np.inf, np.float32)
     arrays = map(jnp.asarray, (indptr, indices, data, x))
-    y = csr_spmm(*arrays, semiring=semiring, log_sum=True, tile=tile, **HOST)
+    y = csr_spmm(*arrays, semiring=semiring, config=Config(log_sum=True, tile=tile), **HOST)
     want = np.full(y.shape, -np.inf)
     for i in range(len(want)):
         for e in range(indptr[i], indptr[i + 1]):
@@ -159,14 +158,14 @@ def test_entries_of_columns_are_added_in_place(rows):
 @pytest.mark.parametrize("tile", [Tile(1, 4, 1), Tile(4, 2, 8), Tile(16, 4, 2), Tile(32, 1, 4)])
 def test_tiles_of_scattered_entries(tile):
     check_scattered(ROWS["hubs"], 72, tile)
-    check_scattered(ROWS["short"], 72, tile, ctas=1, threads=32, interpret=True)
+    check_scattered(ROWS["short"], 72, tile, grid=Grid(1, 32, interpret=True))
 
 
 @pytest.mark.gpu
 def test_entries_added_in_place_on_a_gpu():
     for rows in ROWS:
         for k in (1, 5, 8, 32, 136):
-            check_scattered(ROWS[rows], k, ctas=None)
+            check_scattered(ROWS[rows], k, grid=Grid())
 
 
 @pytest.mark.gpu
@@ -174,4 +173,4 @@ def test_entries_added_in_place_on_a_gpu():
 def test_products_on_a_gpu(dtype):
     for rows in ROWS:
         for name, k in zip(SEMIRINGS, (8, 5, 32, 1, 136), strict=True):
-            check(ROWS[rows], dtype, k, name, ctas=None)
+            check(ROWS[rows], dtype, k, name, grid=Grid())

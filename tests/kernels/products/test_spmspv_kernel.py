@@ -11,8 +11,9 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from jaxspv.formats import Tiled
 from pallas_kernels.products import spmspv, spmspv_small
-from pallas_kernels.products.spmspv import spmspv_push, spmspv_tile
+from pallas_kernels.products.spmspv import Entries, Result, Tiles, spmspv_push, spmspv_tile
 from pallas_kernels.rows import flatten
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import refuse
 from tests.kernels.test_lowering import lower
 
@@ -68,14 +69,23 @@ def check(out, want, m, nse):
 def product(kind, A, *, nse, add, mul, nt=16, limit=2, **options):
     """A function of (vector, allowed=) that runs the compiled kernel with A."""
     m, n = A.shape
-    fixed = {"rows": m, "nse": nse, "add": add, "mul": mul, **options}
+    fixed = functools.partial(Result, m, nse, add, mul)
     if kind == "push":
         arrays = map(jnp.asarray, (A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data))
-        return functools.partial(jax.jit(functools.partial(spmspv_push, **fixed)), *arrays)
+
+        def pushed(*operands, allowed=None):
+            matrix, x = operands[:3], Entries(*operands[3:])
+            return spmspv_push(*matrix, x, fixed(allowed), **options)
+
+        return functools.partial(jax.jit(pushed), *arrays)
     T = Tiled.from_coo(jsp.from_scipy(A).to_coo(), nt=nt, sparse_tile=limit)
     arrays = (T.tile_ptr, T.tile_col, T.slot_ptr, T.packed, T.data, T.rest_row, T.rest_col)
-    f = functools.partial(spmspv_tile, nt=nt, columns=n, **fixed)
-    return functools.partial(jax.jit(f), *arrays)
+
+    def tiled(*operands, allowed=None):
+        tiles, x = Tiles(*operands[:7], nt, n), Entries(*operands[7:])
+        return spmspv_tile(tiles, x, fixed(allowed), **options)
+
+    return functools.partial(jax.jit(tiled), *arrays)
 
 
 def run(kind, A, x, *, allowed=None, capacity=None, **options):
@@ -84,7 +94,7 @@ def run(kind, A, x, *, allowed=None, capacity=None, **options):
     return product(kind, A, **options)(*arguments, allowed=words)
 
 
-HOST = {"ctas": 2, "threads": 64, "interpret": True}
+HOST = {"grid": Grid(ctas=2, threads=64, interpret=True)}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
@@ -139,9 +149,7 @@ def test_few_products_and_many(monkeypatch, few, crowd, long, ascending):
             allowed=mask,
             capacity=90,
             ascending=ascending,
-            ctas=3,
-            threads=64,
-            interpret=True,
+            grid=Grid(3, 64, interpret=True),
         )
         check(got, want, 150, nse)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pallas_kernels.spgemm.dots import spgemm_dots
+from pallas_kernels.spgemm.job import Algebra
 from tests.kernels.spgemm.test_spgemm_kernel import ALGEBRAS, TIMES, leaves, matrix, semiring
 from tests.kernels.test_lowering import lower
 
@@ -39,17 +40,17 @@ def test_is_the_definition(name):
     values, valid = expected(A, B, row, column, mul, combine)
     assert 30 < valid.sum() < 140
     places = jnp.asarray(row, jnp.int32), jnp.asarray(column, jnp.int32)
-    how = {"add": add, "ctas": 2, "threads": 64, "interpret": True}
-    algebra = semiring(mul, combine, identity, dtype)
-    got, found = spgemm_dots(leaves(A, 3), leaves(B.T, 2), *places, semiring=algebra, **how)
+    how = {"ctas": 2, "threads": 64, "interpret": True}
+    algebra = Algebra(semiring(mul, combine, identity, dtype), add)
+    got, found = spgemm_dots(leaves(A, 3), leaves(B.T, 2), *places, algebra=algebra, **how)
     np.testing.assert_array_equal(found != 0, valid)
     np.testing.assert_allclose(np.asarray(got)[valid], values[valid], rtol=1e-5)
 
 
 def test_is_one_launch():
     A, places = leaves(matrix(300, 300, 2000)), jnp.zeros(700, jnp.int32)
-    algebra = semiring(TIMES, operator.add, 0.0)
-    text = lower(lambda A, p: spgemm_dots(A, A, p, p, semiring=algebra, add="add"), A, places)
+    algebra = Algebra(semiring(TIMES, operator.add, 0.0), "add")
+    text = lower(lambda A, p: spgemm_dots(A, A, p, p, algebra=algebra), A, places)
     assert text.count("custom_call @mosaic_gpu") == 1
 
 
@@ -62,8 +63,8 @@ def test_native():
     pattern.data[:] = 1
     want = (A @ B).tocsr().multiply(pattern).tocsr()
     for add in ("add", None):
-        algebra = semiring(TIMES, operator.add, 0.0)
-        product = jax.jit(lambda *v, s=algebra, add=add: spgemm_dots(*v, semiring=s, add=add))
+        algebra = Algebra(semiring(TIMES, operator.add, 0.0), add)
+        product = jax.jit(lambda *v, algebra=algebra: spgemm_dots(*v, algebra=algebra))
         values, valid = map(np.asarray, product(leaves(A), leaves(B.T), row, column))
         assert int(valid.sum()) == want.nnz
         np.testing.assert_allclose(

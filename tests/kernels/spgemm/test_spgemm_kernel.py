@@ -14,6 +14,7 @@ from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.spgemm import api
 from pallas_kernels.spgemm.api import Tuning, spgemm
 from pallas_kernels.spgemm.by_warps import Warps
+from pallas_kernels.spgemm.job import Algebra, MaskRows
 from tests.kernels.test_lowering import lower
 
 SMALL = Tuning(
@@ -69,8 +70,8 @@ def semiring(mul, combine, identity, dtype=np.float32):
 def run(A, B, nse, algebra, add=None, mask=None, padding=3, **how):
     how = {"tuning": SMALL, "interpret": True} | how
     a, b = leaves(A, padding), leaves(B, padding)
-    columns = B.shape[1]
-    return spgemm(a, b, columns=columns, nse=nse, semiring=algebra, add=add, mask=mask, **how)
+    algebra = Algebra(algebra, add)
+    return spgemm(a, b, columns=B.shape[1], nse=nse, algebra=algebra, mask=mask, **how)
 
 
 def expected(A, B, mul, combine):
@@ -156,9 +157,9 @@ def test_masks(complement, by_value):
         valid[M.tocoo().coords[0][flags == 0], M.tocoo().coords[1][flags == 0]] = False
     want = {p: v for p, v in expected(A, B, TIMES, operator.add).items() if valid[p] != complement}
     indptr, indices, _ = leaves(M)
-    mask = (indptr, indices, jnp.asarray(flags) if by_value else None)
+    mask = MaskRows(indptr, indices, jnp.asarray(flags) if by_value else None, complement)
     algebra = semiring(TIMES, operator.add, 0.0)
-    result = run(A, B, 1200, algebra, "add", mask, complement=complement)
+    result = run(A, B, 1200, algebra, "add", mask)
     check(result, want, 12, 90, 1200)
 
 
@@ -185,10 +186,13 @@ def test_no_entries():
 @pytest.mark.parametrize("masked", [False, True])
 def test_launches(masked):
     A = matrix(300, 300, 2000)
-    mask = (*leaves(A)[:2], None) if masked else None
-    algebra = semiring(TIMES, operator.add, 0.0)
-    product = functools.partial(spgemm, columns=300, nse=9000, semiring=algebra, add="add")
-    text = lower(lambda a, mask: product(a, a, mask=mask), leaves(A), mask)
+    algebra = Algebra(semiring(TIMES, operator.add, 0.0), "add")
+
+    def product(a):
+        mask = MaskRows(*a[:2], None) if masked else None
+        return spgemm(a, a, columns=300, nse=9000, algebra=algebra, mask=mask)
+
+    text = lower(product, leaves(A))
     assert text.count("custom_call @mosaic_gpu") == 6
 
 
@@ -203,9 +207,9 @@ def test_native(tuning):
         C = sp.csr_array(A @ B)
         C.sort_indices()
         for add in ("add", None):
-            algebra = semiring(TIMES, operator.add, 0.0)
+            algebra = Algebra(semiring(TIMES, operator.add, 0.0), add)
             product = functools.partial(
-                spgemm, columns=m, nse=C.nnz + 5, semiring=algebra, add=add, tuning=tuning
+                spgemm, columns=m, nse=C.nnz + 5, algebra=algebra, tuning=tuning
             )
             for _ in range(2):
                 indptr, indices, data, total = jax.jit(product)(leaves(A), leaves(B))

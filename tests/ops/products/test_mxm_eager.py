@@ -12,12 +12,12 @@ N, NSE = 200, 8192
 
 
 @contextlib.contextmanager
-def compilations():
-    """A list that grows by an item for every program compiled inside."""
+def compilations(step="backend_compile"):
+    """A list that grows by an item for every program compiled (or traced) inside."""
     found = []
 
     def listen(event, duration, **_):
-        if event == "/jax/core/compile/backend_compile_duration":
+        if event == f"/jax/core/compile/{step}_duration":
             found.append(duration)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
@@ -83,3 +83,12 @@ def test_the_second_graph_of_a_bucket_compiles_nothing():
     assert exact.nse == int(second.count)
     np.testing.assert_array_equal(exact.todense(), second.todense())
     assert jsp.mxm(A, A, nse=first.nse + 5).nse == first.nse + 5
+
+
+def test_a_second_product_of_a_pattern_traces_nothing():
+    A, _ = graph(3)
+    first = jsp.mxm(A, A)
+    with compilations("jaxpr_trace") as traced:
+        second = jsp.mxm(A, A)
+    assert not traced
+    np.testing.assert_array_equal(first.todense(), second.todense())

@@ -2,7 +2,6 @@
 
 import functools
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,13 +12,12 @@ from hypothesis import strategies as st
 
 import jaxspv as jsp
 from jaxspv.ops.products.row_layouts import binned, bins
-from jaxspv.ops.products.row_layouts.plan import TUNING, Tuning, plan_bins
+from jaxspv.ops.products.row_layouts.plan import GPU, Tuning
 from jaxspv.ops.products.spmv import xla
-from jaxspv.ops.products.spmv.cpu import csr_spmv_heads, csr_spmv_loop
 
 TUNINGS = {
-    "cpu": TUNING["cpu"],
-    "gpu": TUNING["gpu"],
+    "cheap launches": Tuning(16, 16, 2_000),
+    "gpu": GPU,
     "three levels": Tuning(unroll=2, segment=3, launch=1),
     "row-major": Tuning(unroll=0, segment=8, launch=1),
 }
@@ -187,7 +185,7 @@ def test_values_may_be_traced():
 @pytest.mark.parametrize("by_degree", [True, False])
 @pytest.mark.parametrize("tuning", TUNINGS)
 @pytest.mark.parametrize("kind", ["random", "long rows", "mesh", "empty"])
-def test_device_and_host_build_agree(kind, tuning, by_degree):
+def test_every_kind_of_rows(kind, tuning, by_degree):
     rng = np.random.default_rng(7)
     length = {
         "random": rng.integers(0, 12, 60),
@@ -197,10 +195,13 @@ def test_device_and_host_build_agree(kind, tuning, by_degree):
     }[kind]
     indptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
     indices = np.append(rng.integers(0, 50, indptr[-1]), [50] * 9).astype(np.int32)
-    options = {"by_degree": by_degree, "tuning": TUNINGS[tuning]}
-    on_host = bins.build(indptr, indices, (60, 50), **options)
-    on_device = bins.build(indptr, jnp.asarray(indices), (60, 50), on_device=True, **options)
-    chex.assert_trees_all_equal(on_host, on_device)
+    data, x = rng.integers(-4, 5, len(indices)).astype(np.float32), rng.integers(-4, 5, 50)
+    layout = bins.build(indptr, indices, (60, 50), by_degree=by_degree, tuning=TUNINGS[tuning])
+    values = layout.arrange(jnp.asarray(data))
+    y = SPMV(layout, values, x.astype(np.float32), mul=jnp.multiply, combine=jnp.add, identity=0)
+    count = indptr[-1]
+    want = scipy.sparse.csr_matrix((data[:count], indices[:count], indptr), (60, 50)) @ x
+    np.testing.assert_array_equal(y, want)
 
 
 def test_graphs_of_like_lengths_share_every_shape():
@@ -235,8 +236,7 @@ def test_only_long_skewed_graphs_are_renumbered(skewed):
     n = 140_000
     indices = rng.integers(0, n // 20 if skewed else n, 2 * n).astype(np.int32)
     indptr = np.arange(0, 2 * n + 1, 2)
-    assert (bins.build(indptr, indices, (n, n), platform="gpu").order is not None) == skewed
-    assert bins.build(indptr, indices, (n, n), platform="cpu").order is None
+    assert (bins.build(indptr, indices, (n, n)).order is not None) == skewed
 
 
 def test_one_bin_in_the_order_of_the_rows_needs_no_place():
@@ -250,26 +250,22 @@ def test_one_bin_in_the_order_of_the_rows_needs_no_place():
     np.testing.assert_array_equal(count, length)
 
 
-@pytest.mark.parametrize("platform", TUNING)
-def test_little_padding_on_a_power_law(platform):
-    rng = np.random.default_rng(8)
+@pytest.mark.parametrize("tuning", ["cheap launches", "gpu"])
+def test_little_padding_on_a_power_law(tuning):
+    rng, tuning = np.random.default_rng(8), TUNINGS[tuning]
     length = np.minimum(rng.zipf(1.7, 200_000), 30_000)
-    plan = plan_bins(np.cumsum(length) - length, length, TUNING[platform], rounded=False)
-    slots = sum(b.width * b.count for b in plan.bins)
-    assert slots <= 1.25 * length.sum() + TUNING[platform].launch
-    np.testing.assert_array_equal(np.bincount(plan.lengths)[1:].sum(), plan.position.size)
+    indptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
+    indices = np.zeros(indptr[-1], np.int32)
+    layout = bins.build(indptr, indices, (200_000, 1), tuning=tuning, rounded=False)
+    assert layout.slots <= 1.25 * length.sum() + tuning.launch
 
 
 FOLD = ("mul", "combine", "identity")
-CSR_SPMV = jax.jit(xla.csr_spmv, static_argnames=(*FOLD, "scatter", "width"))
-LOOP = jax.jit(csr_spmv_loop, static_argnames=FOLD)
-HEADS = jax.jit(csr_spmv_heads, static_argnames=(*FOLD, "head"))
+CSR_SPMV = jax.jit(xla.csr_spmv, static_argnames=(*FOLD, "scatter"))
 SCATTERS = {"plus_times": "add", "min_plus": "min", "max_times": "max"}
 
 
-WAYS = [
-    (name, way) for name in SEMIRINGS for way in ("doubling", "doubling in fours", "loop", "heads")
-]
+WAYS = [(name, "doubling") for name in SEMIRINGS]
 
 
 @pytest.mark.parametrize(("name", "way"), WAYS + [(name, "scatter") for name in SCATTERS])
@@ -283,43 +279,10 @@ def test_bare_csr(name, way):
     data = np.concatenate([data, np.full(6, np.nan).astype(dtype)])
     indices = np.concatenate([indices, np.full(6, 23, np.int32)])
     fold = {"mul": mul, "combine": add, "identity": identity}
-    if way == "loop":
-        y = LOOP(indptr, indices, data, x, **fold)
-    elif way == "heads":
-        assert np.diff(indptr).min() < 4 < np.diff(indptr).max()
-        y = HEADS(indptr, indices, data, x, head=4, **fold)
-    else:
-        scatter = SCATTERS[name] if way == "scatter" else None
-        width = 4 if way == "doubling in fours" else None
-        y = CSR_SPMV(indptr, indices, data, x, scatter=scatter, width=width, **fold)
+    scatter = SCATTERS[name] if way == "scatter" else None
+    y = CSR_SPMV(indptr, indices, data, x, scatter=scatter, **fold)
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
     assert y.dtype == dtype
-
-
-NUMBERS = [
-    (n, f"{k}{bits}")
-    for n in ("plus_times", "min_plus")
-    for k in ("int", "float")
-    for bits in (32, 64)
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "dtype"), [*NUMBERS, ("plus_times", "complex128"), ("or_and", "bool")]
-)
-def test_loops_are_native_functions(name, dtype):
-    mul, add, identity, *_ = SEMIRINGS[name]
-    with jax.enable_x64(True):
-        identity = np.iinfo(dtype).max if "int" in dtype and np.isinf(identity) else identity
-        indptr, indices, data = random_csr(np.random.default_rng(14), 99, 99, 9, dtype)
-        fold = dict(mul=mul, combine=add, identity=identity)
-        x = jnp.ones(99, dtype)
-        for lowered in (
-            LOOP.lower(indptr, indices, data, x, **fold),
-            HEADS.lower(indptr, indices, data, x, head=4, **fold),
-        ):
-            text = lowered.compile().as_text() or ""
-            assert text.count('xla_cpu_small_call="true"') == text.count(" while(") >= 3
 
 
 @pytest.mark.parametrize("scatter", ["add", None])
@@ -342,8 +305,9 @@ def test_bare_csr_small_shapes_and_batches(n_rows, nse, scatter):
     )
 
 
-def test_values_put_into_bins_are_perturbed_in_that_trace_alone():
+def test_values_put_into_bins_are_perturbed_in_that_trace_alone(monkeypatch):
     """A product of the same trace then reads the rows themselves, where a kernel can."""
+    monkeypatch.setattr("jaxspv.ops.products.row_layouts.layout.on_gpu", lambda *_: True)
     A = jsp.from_dense(np.eye(5, dtype=np.float32))
     G = jsp.prepare(A, for_="mxv")
     assert not G.layouts["mxv"].perturbed

@@ -124,3 +124,38 @@ def test_many_calls_of_many_shapes_stay_bounded():
     assert rows[-1]["megabytes"] < rows[4]["megabytes"] + 200
     assert rows[-1]["maps"] < rows[4]["maps"] + 2000
     assert rows[-1]["median_ms"] < 3 * rows[4]["median_ms"] + 1
+
+
+CUT = """
+import pathlib, sys, warnings
+import numpy as np
+import jaxspv as jsp
+from jaxspv._core.compilation import PROGRAMS
+folder = pathlib.Path(jsp.config.enable_compilation_cache(sys.argv[1]))
+path = jsp.from_edges(np.arange(29), np.arange(1, 30), shape=(30, 30))
+want = np.asarray(jsp.pagerank(path).scores)
+entries = sorted(folder.glob("*-cache"))
+assert entries, list(folder.iterdir())
+for keep in (0.5, 0.0):
+    for entry in entries:
+        entry.write_bytes(entry.read_bytes()[: int(keep * entry.stat().st_size)])
+    if not keep:
+        jsp.config.enable_compilation_cache(folder)
+        assert not any(entry.exists() for entry in entries)
+    PROGRAMS.programs.clear()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert np.array_equal(np.asarray(jsp.pagerank(path).scores), want)
+    cut = [w for w in found if "persistent compilation cache" in str(w.message)]
+    assert bool(cut) == bool(keep), found
+assert all(entry.stat().st_size for entry in entries if entry.exists())
+print("right")
+"""
+
+
+@pytest.mark.long
+def test_entries_of_the_cache_that_a_killed_process_cut_do_no_harm(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", CUT, str(tmp_path)], capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout.split() == ["right"], done.stderr[-2000:]

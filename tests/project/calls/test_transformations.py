@@ -94,6 +94,57 @@ def test_eager_gradients_compile_once(name, compilations):
     assert not np.array_equal(found[0], found[1])
 
 
+COMPOSED = {
+    "vmap of grad": lambda loss, s: jax.vmap(jax.grad(loss))(s),
+    "grad of vmap": lambda loss, s: jax.grad(lambda s: jax.vmap(loss)(s).sum())(s),
+    "jvp of vmap": lambda loss, s: jax.jvp(jax.vmap(loss), (s,), (s,))[1],
+    "vmap of vmap": lambda loss, s: jax.vmap(jax.vmap(loss))(s[None]),
+}
+
+
+@pytest.mark.parametrize("composed", COMPOSED)
+@pytest.mark.parametrize("name", SMOOTH)
+def test_eager_compositions_compile_once(name, composed, compilations):
+    stacks = [np.asarray(A.data) * np.float32([[k], [k + 1]]) for k in (1, 2, 3)]
+    run = functools.partial(COMPOSED[composed], SMOOTH[name])
+    found = [run(jnp.asarray(stacks[0]))]
+    before = compilations()
+    found += [run(jnp.asarray(stack)) for stack in stacks[1:]]
+    assert compilations() == before
+    np.testing.assert_allclose(found[0].reshape(2, -1)[1], found[1].reshape(2, -1)[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1), (2, 3)])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_vmap_of_vmap_over_values(name, shape):
+    loss, factor = SMOOTH[name], 1 + np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    values = jnp.asarray(factor[..., None] * np.asarray(A.data))
+    want = float(loss(A.data)) * factor**2
+    np.testing.assert_allclose(jax.vmap(jax.vmap(loss))(values), want, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(jax.vmap(jax.vmap(loss)))(values), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradients_without_jit(name):
+    want = jax.grad(SMOOTH[name])(A.data)
+    with jax.disable_jit():
+        np.testing.assert_allclose(jax.grad(SMOOTH[name])(A.data), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_x64_toggled_compiles_once_each(name, compilations):
+    def both():
+        with jax.enable_x64():
+            wide = CALLS[name](A.astype(jnp.float64), 1)
+        return CALLS[name](A, 1), wide
+
+    both()
+    before = compilations()
+    narrow, wide = both()
+    assert compilations() == before
+    np.testing.assert_allclose(narrow, wide, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", SMOOTH)
 def test_maps_and_gradients_compose(name):
     loss = SMOOTH[name]

@@ -88,7 +88,7 @@ def over_rows(
         empty = Queue(jnp.zeros(m, jnp.int32), jnp.int32(0), jnp.int32(0))
         queue = append(empty, jnp.arange(m, dtype=jnp.int32), rows & (degrees > 0))
         many, size = VERTICES * longer, EDGES * longer
-        return for_edges(block.indptr, nse, queue, carry, visit, vertices=many, edges=size)
+        return for_edges(block.indptr, nse, queue, carry, visit, together=(many, size))
 
     if low_memory:
         return in_chunks(carry)

@@ -8,13 +8,15 @@ number of tight edges from the source, which rise along every chosen edge.
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ...._core.native_loops import read, write
 from ...common.frontier import Edges, Queue, append, one_of_each
-from ..cpu import UNROLL, OutEdges, once
 from ..lengths import extend, infinity
-from ..xla import for_edges
+from ..xla import OutEdges, for_edges
+
+UNROLL = 4  # edges looked at together; most are not tight
 
 
 def _first_hops(graph: OutEdges, source: Array) -> tuple[Array, Array]:
@@ -82,7 +84,8 @@ def _breadth_first(graph, length, queue, tail, hops, best, *, adopt=False):
             v = read(graph.indices, e)
             known = read(hops, v)
             good = tight(e) & (read(length, v) < top) & (known >= level)
-            what = once(good.astype(jnp.uint32) + (good & (known == n)).astype(jnp.uint32))
+            what = good.astype(jnp.uint32) + (good & (known == n)).astype(jnp.uint32)
+            what = lax.div(what * np.uint32(3), np.uint32(3))  # XLA does not repeat a division
             hops = write(hops, v, jnp.where(what > 0, level, read(hops, v)))
             name = jnp.where(what > 0, e if adopt else u, nothing)
             best = write(best, v, jnp.minimum(read(best, v), name))

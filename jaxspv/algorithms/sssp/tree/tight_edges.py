@@ -25,8 +25,8 @@ from ...._core.search import lower_bound
 from ....formats import CSR
 from ....formats.base import search_rows
 from ....ops.products.spmv.vjp import serves
-from ..cpu import OutEdges
 from ..forms import shortest_path_tree
+from ..xla import OutEdges
 from .parents import adopted_cpu
 
 
@@ -113,43 +113,39 @@ def _adopted_cpu(A, d, wanted, slot, row):
 
 def _first_tight(A, before, after, *, strict):
     """(slot, row) of the first edge with before[u] + w = after[v], finite, and before[u] < after[v]
-    if strict, else <=; (nse, _): none. NaN: no edge there."""
-    return first_tight(A, before, after, strict=strict)
+    if strict, else <=; (nse, _): none. NaN: no edge there. `strict` is an operand: one kernel."""
+    return first_tight(A, before, after, jnp.asarray(strict))
 
 
 first_tight = Operation("first tight edges", types=_slot_and_row, internal=True)
 
 
-def _no_kernel(A, before, after, *, strict) -> str | None:
+def _no_kernel(A, before, after, strict) -> str | None:
     if serves(A.dtype, A.indptr, A.indices):
         return None
     return kernels_refused() or "the kernel is for float32 and int32 indices that fit its counters"
 
 
-def _not_strict(A, before, after, *, strict) -> str | None:
-    return None if strict else "the loop finds edges from strictly nearer vertices alone"
-
-
 @first_tight.register("tight_edges", backend="pallas", refuse=_no_kernel)
-def _first_by_kernel(A, before, after, *, strict):
+def _first_by_kernel(A, before, after, strict):
     return first_tight_kernel(A.indptr, A.indices, A.data, before, after, strict=strict)
 
 
 @first_tight.register("scatter")
-def _first_vectorised(A, before, after, *, strict):
+def _first_vectorised(A, before, after, strict):
     n, nse = before.shape[0], A.nse
     tail, head = A.rowcol()
     x, y = jnp.take(before, tail, mode="clip"), jnp.take(after, head, mode="clip")
-    tight = (tail < n) & (x + A.data == y) & ((x < y) if strict else (x <= y)) & (y < jnp.inf)
+    tight = (tail < n) & (x + A.data == y) & jnp.where(strict, x < y, x <= y) & (y < jnp.inf)
     slots = jnp.full(n, nse, jnp.int32)
     every = jnp.arange(nse, dtype=jnp.int32)
     slots = slots.at[jnp.where(tight, head, n)].min(every, mode="drop")
     return slots, tail.at[slots].get(mode="fill", fill_value=n).astype(jnp.int32)
 
 
-@first_tight.register("loop", backend="cpu", refuse=_not_strict)
-def _first_cpu(A, before, after, *, strict):
-    """The strict one in one native loop (`native_loops`): slots ascend, so the first one stays."""
+@first_tight.register("loop", backend="cpu")
+def _first_cpu(A, before, after, strict):
+    """In one native loop (`native_loops`): slots ascend, so the first one stays."""
     n, nse = before.shape[0], A.nse
 
     def row(c):
@@ -160,7 +156,7 @@ def _first_cpu(A, before, after, *, strict):
             e, slots = c
             v = read(A.indices, e)
             y = read(after, v)
-            tight = (x + read(A.data, e) == y) & (x < y)
+            tight = (x + read(A.data, e) == y) & ((x < y) | (~strict & (x == y)))
             new = is_negative(read(slots, v)) * (tight & (y < jnp.inf))
             return e + 1, write(slots, jnp.where(new > 0, v, n), e)
 

@@ -40,19 +40,19 @@ def _color(G: ConvertedGraph) -> np.ndarray:
     return found
 
 
-@implements(cost="linear")
+@implements
 def color(G):
     """0 or 1, different at both ends of every edge."""
     return by_node(G, _color(G))
 
 
-@implements(cost="linear")
+@implements
 def is_bipartite(G):
     """Whether two colors do."""
     return G.once("colors", lambda: _colors(G)) is not None
 
 
-@implements(cost="linear")
+@implements
 def sets(G, top_nodes=None):
     """The nodes of either color."""
     if top_nodes is not None:

@@ -1,4 +1,4 @@
-"""Connected components and what is told by them."""
+"""Connected components, and what follows from them: trees and forests."""
 
 from __future__ import annotations
 
@@ -39,44 +39,44 @@ def _is_one(G: ConvertedGraph) -> bool:
     return _count(G) == 1
 
 
-@implements(cost="linear")
+@implements
 def connected_components(G):
     """Sets of nodes, by their first nodes."""
     return iter(groups(G, membership(G)))
 
 
-@implements(cost="linear")
+@implements
 def number_connected_components(G):
     """How many there are."""
     return _count(G)
 
 
-@implements(cost="linear")
+@implements
 def is_connected(G):
     """Whether there is one."""
     return _is_one(G)
 
 
-@implements(cost="linear")
+@implements
 def node_connected_component(G, n):
     """The component of a node."""
     found = levels(G, G.index[n])
     return set(labels(G, np.flatnonzero(found >= 0)))
 
 
-@implements(cost="linear")
+@implements
 def weakly_connected_components(G):
     """Sets of nodes, by their first nodes."""
     return iter(groups(G, membership(G)))
 
 
-@implements(cost="linear")
+@implements
 def number_weakly_connected_components(G):
     """How many there are."""
     return _count(G)
 
 
-@implements(cost="linear")
+@implements
 def is_weakly_connected(G):
     """Whether there is one."""
     return _is_one(G)
@@ -98,25 +98,25 @@ def _at_most_one_parent(G: ConvertedGraph) -> bool:
     return np.bincount(G.col, minlength=1).max() <= 1
 
 
-@implements(cost="linear")
+@implements
 def is_forest(G):
     """Whether no edge closes a cycle, directions apart."""
     return _is_forest(G)
 
 
-@implements(cost="linear")
+@implements
 def is_tree(G):
     """Whether it is connected and no edge closes a cycle, directions apart."""
     return _is_tree(G)
 
 
-@implements(cost="linear")
+@implements
 def is_arborescence(G):
     """Whether it is a tree in which no node has two parents."""
     return bool(_is_tree(G) and _at_most_one_parent(G))
 
 
-@implements(cost="linear")
+@implements
 def is_branching(G):
     """Whether it is a forest in which no node has two parents."""
     return bool(_is_forest(G) and _at_most_one_parent(G))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import networkx as nx
@@ -26,10 +24,6 @@ LOOPS = (
 )
 
 
-def _one_way(**arguments: Any) -> str | None:
-    return "a directed graph" if arguments["G"].is_directed() else None
-
-
 def _check_loops(G: ConvertedGraph, verb: str = "has") -> None:
     if G.loops:
         raise nx.NetworkXNotImplemented(LOOPS.format(verb))
@@ -43,7 +37,7 @@ def _cores(G: ConvertedGraph, given: dict | None = None) -> np.ndarray:
     return np.asarray(cores_of(simple_pattern(G)).cores)[: len(G)]
 
 
-@implements(cost="search", refuse=_one_way)
+@implements
 def core_number(G):
     """The largest k for which each node is in the k-core."""
     return by_node(G, _cores(G))
@@ -55,28 +49,28 @@ def _largest(cores: np.ndarray) -> int:
     return int(cores.max())
 
 
-@implements(cost="search", refuse=_one_way)
+@implements
 def k_core(G, k=None, core_number=None):
     """The subgraph of the nodes of core number k or more."""
     cores = _cores(G, core_number)
     return convert_to_nx(G.induced(cores >= (_largest(cores) if k is None else k)))
 
 
-@implements(cost="search", refuse=_one_way)
+@implements
 def k_shell(G, k=None, core_number=None):
     """The subgraph of the nodes of core number k."""
     cores = _cores(G, core_number)
     return convert_to_nx(G.induced(cores == (_largest(cores) if k is None else k)))
 
 
-@implements(cost="search", refuse=_one_way)
+@implements
 def k_crust(G, k=None, core_number=None):
     """The subgraph of the nodes of core number k or less."""
     cores = _cores(G, core_number)
     return convert_to_nx(G.induced(cores <= (_largest(cores) - 1 if k is None else k)))
 
 
-@implements(cost="search", refuse=_one_way)
+@implements
 def k_corona(G, k, core_number=None):
     """The subgraph of the nodes of core number k with k neighbors of that or more."""
     cores = _cores(G, core_number)
@@ -84,11 +78,7 @@ def k_corona(G, k, core_number=None):
     return convert_to_nx(G.induced((cores == k) & (near == k)))
 
 
-def _whole(**arguments: Any) -> str | None:
-    return None if isinstance(arguments["k"], int) else "`k` is no integer"
-
-
-@implements(cost="search", refuse=_whole)
+@implements
 def k_truss(G, k):
     """The subgraph whose edges are in k - 2 triangles or more, without isolated nodes."""
     _check_loops(G)
@@ -100,7 +90,7 @@ def k_truss(G, k):
     return convert_to_nx(G.induced(nodes, kept))
 
 
-@implements(cost="search")
+@implements
 def onion_layers(G):
     """The round in which each node is peeled off."""
     _check_loops(G, "contains")

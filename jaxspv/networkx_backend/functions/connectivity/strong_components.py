@@ -1,4 +1,4 @@
-"""Strongly connected components and what is told by them."""
+"""Strongly connected components, and what follows from them: acyclic graphs, tournaments."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def _check_not_null(G: ConvertedGraph) -> None:
         raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
 
 
-@implements(cost="search")
+@implements
 def strongly_connected_components(G):
     """Sets of nodes, by their first nodes."""
     return iter(groups(G, _membership(G)))
 
 
-@implements(cost="search")
+@implements
 def number_strongly_connected_components(G):
     """How many there are."""
     return _count(G)
 
 
-@implements(cost="search")
+@implements
 def is_strongly_connected(G):
     """Whether there is one."""
     _check_not_null(G)
@@ -56,32 +56,32 @@ def _attracting(G: ConvertedGraph) -> list[set]:
     return [set(labels(G, part)) for part in parts if of[part[0]] not in left]
 
 
-@implements(cost="search")
+@implements
 def attracting_components(G):
     """Strong components that no edge leaves."""
     return iter(_attracting(G))
 
 
-@implements(cost="search")
+@implements
 def number_attracting_components(G):
     """How many strong components no edge leaves."""
     return len(_attracting(G))
 
 
-@implements(cost="search")
+@implements
 def is_attracting_component(G):
     """Whether the graph is one strong component."""
     found = _attracting(G)
     return len(found) == 1 and len(found[0]) == len(G)
 
 
-@implements(cost="search")
+@implements
 def is_directed_acyclic_graph(G):
     """Whether no walk comes back."""
     return G.is_directed() and not G.loops and _count(G) == len(G)
 
 
-@implements(cost="search")
+@implements
 def flow_hierarchy(G, weight=None):
     """The share of the weight on edges that are in no cycle."""
     if not len(G.row):
@@ -100,4 +100,4 @@ def tournament_is_strongly_connected(G: ConvertedGraph) -> bool:
     return n == 0 or _count(G) == 1
 
 
-implements(cost="search")(tournament_is_strongly_connected)
+implements(tournament_is_strongly_connected)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import networkx as nx
 import numpy as np
 
@@ -12,12 +10,6 @@ from ...graph import ConvertedGraph, convert_to_nx
 from ...registry import implements
 from ...results import labels
 from ...views import on_device
-
-
-def _kruskal(**arguments: Any) -> str | None:
-    if arguments["algorithm"] != "kruskal":
-        return "other algorithms than Kruskal's take other trees where weights are equal"
-    return "parallel edges" if arguments["G"].is_multigraph() else None
 
 
 def _edges(G: ConvertedGraph, weight: str, ignore_nan: bool, *, most: bool) -> np.ndarray:
@@ -57,7 +49,7 @@ def _tree(G: ConvertedGraph, entries: np.ndarray):
     return convert_to_nx(G.induced(np.ones(n, bool), np.isin(keys, keys[entries])))
 
 
-@implements(cost="search", refuse=_kruskal)
+@implements
 def minimum_spanning_edges(
     G, algorithm="kruskal", weight="weight", keys=True, data=True, ignore_nan=False
 ):
@@ -65,7 +57,7 @@ def minimum_spanning_edges(
     return _listed(G, _edges(G, weight, ignore_nan, most=False), data)
 
 
-@implements(cost="search", refuse=_kruskal)
+@implements
 def maximum_spanning_edges(
     G, algorithm="kruskal", weight="weight", keys=True, data=True, ignore_nan=False
 ):
@@ -73,13 +65,13 @@ def maximum_spanning_edges(
     return _listed(G, _edges(G, weight, ignore_nan, most=True), data)
 
 
-@implements(cost="search", refuse=_kruskal)
+@implements
 def minimum_spanning_tree(G, weight="weight", algorithm="kruskal", ignore_nan=False):
     """A minimum spanning forest with all attributes."""
     return _tree(G, _edges(G, weight, ignore_nan, most=False))
 
 
-@implements(cost="search", refuse=_kruskal)
+@implements
 def maximum_spanning_tree(G, weight="weight", algorithm="kruskal", ignore_nan=False):
     """A maximum spanning forest with all attributes."""
     return _tree(G, _edges(G, weight, ignore_nan, most=True))

@@ -1,1 +1,1 @@
-"""Shortest paths by hops and by length, and what the distances between all pairs tell."""
+"""Shortest paths by hops and by length, and numbers from the distances between all pairs."""

@@ -31,7 +31,7 @@ def _tree(G: ConvertedGraph, start: int, weight, direction, negative) -> tuple[n
     return ascending(far, np.isfinite(far)), as_numbers(G, weight, far), parents
 
 
-@implements(cost="search")
+@implements
 def shortest_path(G, source=None, target=None, weight=None, method="dijkstra"):
     """A path, paths from or to one vertex, or between all pairs."""
     way = _way(weight, method)
@@ -57,7 +57,7 @@ def shortest_path(G, source=None, target=None, weight=None, method="dijkstra"):
     return paths(G, order, parents, backward=target is not None)
 
 
-@implements(cost="search")
+@implements
 def shortest_path_length(G, source=None, target=None, weight=None, method="dijkstra"):
     """A length, lengths from or to one vertex, or between all pairs."""
     way = _way(weight, method)

@@ -11,19 +11,11 @@ import numpy as np
 
 from ...graph import ConvertedGraph
 from ...products import degrees
-from ...registry import implements, null_graph, number_of
+from ...registry import implements
 from ...results import labels, nbunch, vertex
 from ...searches import all_distances, all_levels, levels
 from ...views import Direction
 from ..connectivity.components import is_strong, membership
-
-
-def _given(**arguments: Any) -> str | None:
-    """Refuses what NetworkX computes from results that the caller brings, and the null graph."""
-    for name in ("e", "sp"):
-        if arguments.get(name) is not None:
-            return f"`{name}` is given: there is nothing left to search"
-    return null_graph(**arguments)
 
 
 def _rows(
@@ -59,7 +51,7 @@ def _eccentricities(G: ConvertedGraph, weight: str | None, vertices: Any = None)
     return found
 
 
-@implements(cost=lambda G, v, **_: number_of(G, v), refuse=_given)
+@implements
 def eccentricity(G, v=None, sp=None, weight=None):
     """The largest distance from each node."""
     wanted = [G.index[node] for node in nbunch(G, v)]
@@ -67,19 +59,19 @@ def eccentricity(G, v=None, sp=None, weight=None):
     return found[v] if v in G else found
 
 
-@implements(cost="searches", refuse=_given)
+@implements
 def diameter(G, e=None, usebounds=False, weight=None):
     """The largest distance."""
     return max(_eccentricities(G, weight).values())
 
 
-@implements(cost="searches", refuse=_given)
+@implements
 def radius(G, e=None, usebounds=False, weight=None):
     """The smallest eccentricity."""
     return min(_eccentricities(G, weight).values())
 
 
-@implements(cost="searches", refuse=_given)
+@implements
 def center(G, e=None, usebounds=False, weight=None):
     """The nodes of smallest eccentricity."""
     found = _eccentricities(G, weight)
@@ -87,7 +79,7 @@ def center(G, e=None, usebounds=False, weight=None):
     return [v for v, far in found.items() if far == least]
 
 
-@implements(cost="searches", refuse=_given)
+@implements
 def periphery(G, e=None, usebounds=False, weight=None):
     """The nodes of largest eccentricity."""
     found = _eccentricities(G, weight)
@@ -95,7 +87,7 @@ def periphery(G, e=None, usebounds=False, weight=None):
     return [v for v, far in found.items() if far == most]
 
 
-@implements(cost="searches", refuse=_given)
+@implements
 def harmonic_diameter(G, sp=None, *, weight=None):
     """The harmonic mean of the distances between all pairs."""
     total = sum(_inverse(far).sum() for _, far in _rows(G, weight))
@@ -112,7 +104,7 @@ def _inverse(far: np.ndarray) -> np.ndarray:
 METHODS = ("unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy")
 
 
-@implements(cost="searches")
+@implements
 def average_shortest_path_length(G, weight=None, method=None):
     """The mean distance between all pairs."""
     if method is not None and method not in METHODS:
@@ -138,7 +130,7 @@ def _total(G: ConvertedGraph, weight: str | None) -> float:
     return float(sum(far.sum() for _, far in _rows(G, weight)))
 
 
-@implements(cost="searches")
+@implements
 def wiener_index(G, weight=None):
     """The sum of the distances of all pairs."""
     _check_not_null(G)
@@ -153,7 +145,7 @@ def _check_not_null(G: ConvertedGraph) -> None:
         raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
 
 
-@implements(cost="searches")
+@implements
 def hyper_wiener_index(G, weight=None):
     """Half the sum of d + d^2 over the distances d of all pairs."""
     _check_not_null(G)
@@ -162,7 +154,7 @@ def hyper_wiener_index(G, weight=None):
     return float(sum((far + far**2).sum() for _, far in _rows(G, weight)) / 2)
 
 
-@implements(cost="searches")
+@implements
 def schultz_index(G, weight=None):
     """Half the sum of d(u, v) (deg u + deg v)."""
     _check_not_null(G)
@@ -172,7 +164,7 @@ def schultz_index(G, weight=None):
     return float(sum((far * (degree[s] + degree)).sum() for s, far in _rows(G, weight)) / 2)
 
 
-@implements(cost="searches")
+@implements
 def gutman_index(G, weight=None):
     """Half the sum of d(u, v) deg u deg v."""
     _check_not_null(G)
@@ -182,7 +174,7 @@ def gutman_index(G, weight=None):
     return float(sum((far * degree[s] * degree).sum() for s, far in _rows(G, weight)) / 2)
 
 
-@implements(cost="linear")
+@implements
 def efficiency(G, u, v):
     """1 / distance, 0 where there is no path."""
     for node, name in ((u, "Source"), (v, "Target")):
@@ -192,7 +184,7 @@ def efficiency(G, u, v):
     return 0 if hops < 0 else 1 / hops
 
 
-@implements(cost="searches")
+@implements
 def global_efficiency(G):
     """The mean of 1 / distance over all pairs."""
     n = len(G)
@@ -202,7 +194,7 @@ def global_efficiency(G):
     return float(total / (n * (n - 1)))
 
 
-@implements(cost=lambda G, u, **_: number_of(G, u), refuse=_given)
+@implements
 def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None):
     """1 / mean distance to the node, scaled by the share of nodes that reach it."""
     text = f"Node {u} not found in graph" if distance else f"Source {u} is not in G"
@@ -219,11 +211,7 @@ def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None)
     return found if u is None else found[u]
 
 
-def _from_the_fewer(G: Any, nbunch: Any, sources: Any, **_: Any) -> int:
-    return min(number_of(G, nbunch), number_of(G, sources))
-
-
-@implements(cost=_from_the_fewer)
+@implements
 def harmonic_centrality(G, nbunch=None, distance=None, sources=None):
     """The sum of 1 / distance from the sources to each node."""
     ends, starts = (_vertices(G, nodes) for nodes in (nbunch, sources))
@@ -241,7 +229,7 @@ def _vertices(G: ConvertedGraph, nodes: Any) -> np.ndarray:
     return np.array(sorted({G.index[node] for node in nbunch(G, nodes)}), np.int64)
 
 
-@implements(cost="searches")
+@implements
 def floyd_warshall(G, weight="weight"):
     """Distances between all pairs, infinite where there is no path."""
     integral, found = _integral(G, weight), {}
@@ -253,7 +241,7 @@ def floyd_warshall(G, weight="weight"):
     return found
 
 
-@implements(cost="searches")
+@implements
 def floyd_warshall_numpy(G, nodelist=None, weight="weight"):
     """The matrix of the distances between all pairs."""
     if nodelist is not None and (len(nodelist) != len(G) or set(nodelist) != set(G.nodes)):

@@ -36,33 +36,33 @@ def _paths(G: ConvertedGraph, source: int, direction: Direction, cutoff: float |
     return paths(G, np.concatenate(layers), parents, backward=direction == "in")
 
 
-@implements(cost="linear")
+@implements
 def single_source_shortest_path_length(G, source, cutoff=None):
     """Number of edges of shortest paths from the source."""
     s = vertex(G, source, f"Source {source} is not in G")
     return _lengths(G, levels(G, s), cutoff)
 
 
-@implements(cost="linear")
+@implements
 def single_target_shortest_path_length(G, target, cutoff=None):
     """Number of edges of shortest paths to the target."""
     t = vertex(G, target, f"Target {target} is not in G")
     return _lengths(G, levels(G, t, "in"), cutoff)
 
 
-@implements(cost="linear")
+@implements
 def single_source_shortest_path(G, source, cutoff=None):
     """Paths from the source."""
     return _paths(G, vertex(G, source, f"Source {source} not in G"), "out", cutoff)
 
 
-@implements(cost="linear")
+@implements
 def single_target_shortest_path(G, target, cutoff=None):
     """Paths to the target."""
     return _paths(G, vertex(G, target, f"Target {target} not in G"), "in", cutoff)
 
 
-@implements(cost="searches")
+@implements
 def all_pairs_shortest_path_length(G, cutoff=None):
     """Number of edges of shortest paths between all pairs, 64 sources a traversal."""
 
@@ -70,7 +70,7 @@ def all_pairs_shortest_path_length(G, cutoff=None):
     return ((G.nodes[s], _lengths(G, found, cutoff)) for s, found in searches)
 
 
-@implements(cost="searches")
+@implements
 def all_pairs_shortest_path(G, cutoff=None):
     """Paths between all pairs."""
 
@@ -83,7 +83,7 @@ def all_pairs_shortest_path(G, cutoff=None):
     return each()
 
 
-@implements(cost="linear")
+@implements
 def bidirectional_shortest_path(G, source, target):
     """A path of fewest edges; if there are several, NetworkX may give another one."""
     s = vertex(G, source, f"Source {source} is not in G")
@@ -94,7 +94,7 @@ def bidirectional_shortest_path(G, source, target):
     return path_to(G, parents, t)
 
 
-@implements(cost="linear")
+@implements
 def has_path(G, source, target):
     """Whether the target is reached from the source."""
     s = vertex(G, source, f"Source {source} is not in G")
@@ -102,7 +102,7 @@ def has_path(G, source, target):
     return bool(levels(G, s, target=t)[t] >= 0)
 
 
-@implements(cost="linear")
+@implements
 def descendants(G, source):
     """The vertices reached from the source, without it."""
     if source not in G:
@@ -110,7 +110,7 @@ def descendants(G, source):
     return set(labels(G, np.flatnonzero(levels(G, G.index[source]) > 0)))
 
 
-@implements(cost="linear")
+@implements
 def ancestors(G, source):
     """The vertices from which the source is reached, without it."""
     if source not in G:
@@ -118,7 +118,7 @@ def ancestors(G, source):
     return set(labels(G, np.flatnonzero(levels(G, G.index[source], "in") > 0)))
 
 
-@implements(cost="linear")
+@implements
 def descendants_at_distance(G, source, distance):
     """The vertices at a distance of exactly `distance` edges."""
     if source not in G:
@@ -127,7 +127,7 @@ def descendants_at_distance(G, source, distance):
     return set(labels(G, np.flatnonzero((found >= 0) & (found == distance))))
 
 
-@implements(cost="linear")
+@implements
 def bfs_layers(G, sources):
     """The layers of a search from one source or several."""
     starts = list(
@@ -155,18 +155,13 @@ def _tree(
     return zip(labels(G, parents[children]), labels(G, children), strict=True)
 
 
-def _sorted_neighbors(**arguments: Any) -> str | None:
-    given = arguments["sort_neighbors"] is not None
-    return "`sort_neighbors` is a function: it would be called node by node" if given else None
-
-
-@implements(cost="linear", refuse=_sorted_neighbors)
+@implements
 def bfs_edges(G, source, reverse=False, depth_limit=None, sort_neighbors=None):
     """(parent, node) in the order of the search."""
     return _tree(G, source, depth_limit, "in" if reverse else "out")
 
 
-@implements(cost="linear", refuse=_sorted_neighbors)
+@implements
 def bfs_successors(G, source, depth_limit=None, sort_neighbors=None):
     """(node, its children) in the order of the search."""
     tree = _tree(G, source, depth_limit)
@@ -174,7 +169,7 @@ def bfs_successors(G, source, depth_limit=None, sort_neighbors=None):
     return iter(grouped or [(source, [])])
 
 
-@implements(cost="linear")
+@implements
 def predecessor(G, source, target=None, cutoff=None, return_seen=None):
     """All predecessors on paths of fewest edges."""
     s = vertex(G, source, f"Source {source} not in G")

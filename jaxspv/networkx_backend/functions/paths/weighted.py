@@ -66,7 +66,7 @@ def _sources(G: ConvertedGraph, sources: Iterable) -> list[int]:
     return [vertex(G, s, f"Node {s} not found in graph") for s in dict.fromkeys(sources)]
 
 
-@implements(cost="search")
+@implements
 def multi_source_dijkstra(G, sources, target=None, cutoff=None, weight="weight"):
     """Lengths and paths from the nearest of several sources."""
     starts = _sources(G, sources)
@@ -78,14 +78,14 @@ def multi_source_dijkstra(G, sources, target=None, cutoff=None, weight="weight")
     return _one(G, far, parents, weight, target, cutoff, f"No path to {target}.")
 
 
-@implements(cost="search")
+@implements
 def multi_source_dijkstra_path(G, sources, cutoff=None, weight="weight"):
     """Paths from the nearest of several sources."""
     far, parents = _from_several(G, _sources(G, sources), weight)
     return paths(G, _settled(far, cutoff, _roots(parents)), parents)
 
 
-@implements(cost="search")
+@implements
 def multi_source_dijkstra_path_length(G, sources, cutoff=None, weight="weight"):
     """Lengths from the nearest of several sources."""
     starts = _sources(G, sources)
@@ -93,7 +93,7 @@ def multi_source_dijkstra_path_length(G, sources, cutoff=None, weight="weight"):
     return pairs(G, _settled(far, cutoff, starts), as_numbers(G, weight, far))
 
 
-@implements(cost="search")
+@implements
 def single_source_dijkstra(G, source, target=None, cutoff=None, weight="weight"):
     """Lengths and paths from the source, or to one target."""
     s = vertex(G, source, f"Node {source} not found in graph")
@@ -105,14 +105,14 @@ def single_source_dijkstra(G, source, target=None, cutoff=None, weight="weight")
     return _one(G, far, parents, weight, target, cutoff, f"No path to {target}.")
 
 
-@implements(cost="search")
+@implements
 def single_source_dijkstra_path(G, source, cutoff=None, weight="weight"):
     """Paths from the source."""
     far, parents = distances(G, weight, vertex(G, source, f"Node {source} not found in graph"))
     return paths(G, _settled(far, cutoff, _roots(parents)), parents)
 
 
-@implements(cost="search")
+@implements
 def single_source_dijkstra_path_length(G, source, cutoff=None, weight="weight"):
     """Lengths from the source."""
     s = vertex(G, source, f"Node {source} not found in graph")
@@ -130,20 +130,20 @@ def _length_and_path(G, source, target, weight, text, *, negative=False) -> tupl
     return _one(G, far, parents, weight, target, None, text)
 
 
-@implements(cost="search")
+@implements
 def dijkstra_path(G, source, target, weight="weight"):
     """A shortest path."""
     return _length_and_path(G, source, target, weight, f"No path to {target}.")[1]
 
 
-@implements(cost="search")
+@implements
 def dijkstra_path_length(G, source, target, weight="weight"):
     """The length of a shortest path."""
     text = f"Node {target} not reachable from {source}"
     return _length_and_path(G, source, target, weight, text)[0]
 
 
-@implements(cost="search")
+@implements
 def bidirectional_dijkstra(G, source, target, weight="weight"):
     """Length and path, by a search from the source until the target."""
     vertex(G, source, f"Source {source} is not in G")
@@ -152,7 +152,26 @@ def bidirectional_dijkstra(G, source, target, weight="weight"):
     return _length_and_path(G, source, target, weight, text)
 
 
-@implements(cost="search")
+@implements
+def astar_path(G, source, target, heuristic=None, weight="weight", *, cutoff=None):
+    """A shortest path, without a heuristic."""
+    return _between(G, source, target, weight)[1]
+
+
+@implements
+def astar_path_length(G, source, target, heuristic=None, weight="weight", *, cutoff=None):
+    """The length of a shortest path; see `astar_path`."""
+    return _between(G, source, target, weight)[0]
+
+
+def _between(G, source, target, weight):
+    if source not in G or target not in G:
+        raise nx.NodeNotFound(f"Either source {source} or target {target} is not in G")
+    text = f"Node {target} not reachable from {source}"
+    return _length_and_path(G, source, target, weight, text)
+
+
+@implements
 def dijkstra_predecessor_and_distance(G, source, cutoff=None, weight="weight"):
     """All predecessors on shortest paths, and lengths."""
     s = vertex(G, source, f"Node {source} is not found in the graph")
@@ -182,7 +201,7 @@ def _predecessors(G: ConvertedGraph, far, order, weight, cutoff) -> dict:
     return found
 
 
-@implements(cost="searches")
+@implements
 def all_pairs_dijkstra_path_length(G, cutoff=None, weight="weight"):
     """Lengths between all pairs, 16 sources a call."""
     found = all_distances(G, weight, np.arange(len(G)))
@@ -192,7 +211,7 @@ def all_pairs_dijkstra_path_length(G, cutoff=None, weight="weight"):
     )
 
 
-@implements(cost="searches")
+@implements
 def all_pairs_dijkstra_path(G, cutoff=None, weight="weight"):
     """Paths between all pairs."""
     lengths(G, weight)  # refuses before the first is asked for
@@ -206,7 +225,7 @@ def all_pairs_dijkstra_path(G, cutoff=None, weight="weight"):
     return each()
 
 
-@implements(cost="searches")
+@implements
 def all_pairs_dijkstra(G, cutoff=None, weight="weight"):
     """Lengths and paths between all pairs."""
     lengths(G, weight)
@@ -225,7 +244,7 @@ def _bellman_ford(G, source, weight) -> tuple[np.ndarray, np.ndarray]:
     return distances(G, weight, s, negative=True)
 
 
-@implements(cost="search")
+@implements
 def single_source_bellman_ford(G, source, target=None, weight="weight"):
     """Lengths and paths from the source, or to one target; lengths may be negative."""
     if target is not None:
@@ -234,35 +253,35 @@ def single_source_bellman_ford(G, source, target=None, weight="weight"):
     return _both(G, *_bellman_ford(G, source, weight), weight, None)
 
 
-@implements(cost="search")
+@implements
 def single_source_bellman_ford_path(G, source, weight="weight"):
     """Paths from the source; lengths may be negative."""
     far, parents = _bellman_ford(G, source, weight)
     return paths(G, _settled(far), parents)
 
 
-@implements(cost="search")
+@implements
 def single_source_bellman_ford_path_length(G, source, weight="weight"):
     """Lengths from the source; they may be negative."""
     far, _ = _bellman_ford(G, source, weight)
     return pairs(G, _settled(far), as_numbers(G, weight, far))
 
 
-@implements(cost="search")
+@implements
 def bellman_ford_path(G, source, target, weight="weight"):
     """A shortest path; lengths may be negative."""
     text = f"Node {target} not reachable from {source}"
     return _length_and_path(G, source, target, weight, text, negative=True)[1]
 
 
-@implements(cost="search")
+@implements
 def bellman_ford_path_length(G, source, target, weight="weight"):
     """The length of a shortest path; lengths may be negative."""
     text = f"node {target} not reachable from {source}"
     return _length_and_path(G, source, target, weight, text, negative=True)[0]
 
 
-@implements(cost="searches")
+@implements
 def all_pairs_bellman_ford_path_length(G, weight="weight"):
     """Lengths between all pairs; they may be negative."""
     lengths(G, weight, negative=True)
@@ -276,7 +295,7 @@ def all_pairs_bellman_ford_path_length(G, weight="weight"):
     return each()
 
 
-@implements(cost="searches")
+@implements
 def all_pairs_bellman_ford_path(G, weight="weight"):
     """Paths between all pairs; lengths may be negative."""
     lengths(G, weight, negative=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import jax
@@ -20,8 +19,10 @@ from ...registry import implements
 from ...results import by_node
 from ...views import pattern, weighted
 
+MORE_STEPS = 20  # than ARPACK takes, before hubs and authorities are left to NetworkX
 
-@implements(cost=lambda G, k, **_: len(G) if k is None else k)
+
+@implements
 def betweenness_centrality(G, k=None, normalized=True, weight=None, endpoints=False, seed=None):
     """The share of shortest paths that pass each node; samples as NetworkX draws them."""
     n, sources = len(G), None
@@ -76,7 +77,7 @@ def _iterate(step: Any, x: jax.Array, limit: Any, steps: Any) -> tuple[jax.Array
     return lax.while_loop(lambda s: (s[3] < steps) & ~(s[1] < limit), turn, start)[:3]
 
 
-@implements(cost="search")
+@implements
 def eigenvector_centrality(G, max_iter=100, tol=1.0e-6, nstart=None, weight=None):
     """The eigenvector of the largest eigenvalue, by iterating I + A^T."""
     if len(G) == 0:
@@ -100,7 +101,7 @@ def _eigenvector(graph: Graph, x: jax.Array, limit: Any, steps: Any):
     return _iterate(step, x.astype(graph.dtype), limit, steps)
 
 
-@implements(cost="search")
+@implements
 def katz_centrality(
     G, alpha=0.1, beta=1.0, max_iter=1000, tol=1.0e-6, nstart=None, normalized=True, weight=None
 ):
@@ -130,31 +131,30 @@ def _katz(graph: Graph, x: jax.Array, b: jax.Array, alpha: Any, limit: Any, step
     return _iterate(lambda x: alpha * mxv(graph.out, x) + b, x.astype(graph.dtype), limit, steps)
 
 
-def _by_iteration(**arguments: Any) -> str | None:
-    """Refuses other ways to the vectors; NetworkX below 3.7 has them from ARPACK alone."""
-    if "method" not in inspect.signature(nx.hits).parameters:
-        return "this release of NetworkX does not iterate: where there are several it takes others"
-    if arguments["method"] != "power_iteration":
-        return f"`method` is {arguments['method']!r}"
-    if arguments["nstart"] is not None:
-        return "`nstart` is given: the iteration starts from equal scores"
-    return None
+@implements
+def hits(G, max_iter=100, tol=1.0e-8, nstart=None, normalized=True, *, method=None):
+    """Hubs and authorities: nodes with edges to authorities, and nodes with edges from hubs.
 
-
-@implements(cost="search", refuse=_by_iteration)
-def hits(G, max_iter=100, tol=1.0e-8, nstart=None, normalized=True, *, method="power_iteration"):
-    """Hubs and authorities: nodes with edges to authorities, and nodes with edges from hubs."""
-    if len(G) == 0:
-        return {}, {}
-    if not len(G.row) or not G.weights("weight").any():
-        raise NotImplementedError("there are no edges")
+    Releases of NetworkX without `method`, and "svd", have the vectors from ARPACK in few steps;
+    here they take more than `max_iter`.
+    """
+    values = G.weights("weight")
+    if len(G) < 3 or not values.any():
+        raise NotImplementedError("there are no edges, or fewer than three nodes")
     if max_iter <= 0:
         raise nx.PowerIterationFailedConvergence(max_iter)
+    iterated = method == "power_iteration"
+    if not iterated and not (np.isfinite(values).all() and values.min() >= 0):
+        raise NotImplementedError("a weight is negative, infinite or NaN")
     out = weighted(G, "weight", parallel=np.add)
     inn = weighted(G, "weight", parallel=np.add, direction="in")
     x = _start(G, out.n, None, 1 / len(G))
-    found = _hits(out, inn, x, tol, max_iter)
-    h = _converged(G, found, tol, max_iter)
+    steps = max_iter if iterated else max(max_iter, 100) * MORE_STEPS
+    limit = tol if iterated else max(1e-4 * tol, 1e-15 * len(G))  # as near as ARPACK comes
+    found = _hits(out, inn, x, limit, steps)
+    if not iterated and not float(found[1]) < limit:
+        raise NotImplementedError(f"the iteration has not converged after {steps} steps")
+    h = _converged(G, found, limit, max_iter)
     a = np.asarray(_row_products(inn, found[2]), np.float64)[: len(G)]  # of the hubs before
     h, a = (v / (v.sum() if normalized else v.max()) for v in (h, a))
     return by_node(G, h), by_node(G, a)

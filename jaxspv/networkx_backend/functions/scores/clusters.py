@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
@@ -14,22 +13,18 @@ from ...results import by_node, chosen
 from ...views import joined, on_device, simple_pattern
 
 
-def _simple(**arguments: Any) -> str | None:
-    return "parallel edges" if arguments["G"].is_multigraph() else None
-
-
 def _neighbors(G: ConvertedGraph) -> np.ndarray:
     """(n,) neighbors other than the vertex itself."""
     return np.asarray(simple_pattern(G).out_degrees)[: len(G)].astype(np.int64)
 
 
-@implements(cost="search", refuse=_simple)
+@implements
 def triangles(G, nodes=None):
     """How many each node is in."""
     return chosen(G, nodes, by_node(G, triangle_counts(G)))
 
 
-@implements(cost="search", refuse=_simple)
+@implements
 def generalized_degree(G, nodes=None):
     """Of each node, how many of its edges are in how many triangles."""
     row, count = triangles_of_edges(G)
@@ -39,11 +34,7 @@ def generalized_degree(G, nodes=None):
     return chosen(G, nodes, found)
 
 
-def _one_way(**arguments: Any) -> str | None:
-    return "a directed graph" if arguments["G"].is_directed() else _simple(**arguments)
-
-
-@implements(cost="search", refuse=_one_way)
+@implements
 def transitivity(G):
     """The share of the paths of two edges that a third closes."""
     degree = _neighbors(G)
@@ -87,13 +78,13 @@ def _symmetric(G: ConvertedGraph, weight: str | None):
     return on_device(len(G), row, col, values)
 
 
-@implements(cost="search", refuse=_simple)
+@implements
 def clustering(G, nodes=None, weight=None):
     """The share of the pairs of neighbors of each node that are joined."""
     return chosen(G, nodes, _coefficients(G, weight))
 
 
-@implements(cost="search", refuse=_simple)
+@implements
 def average_clustering(G, nodes=None, weight=None, count_zeros=True):
     """The mean of the coefficients."""
     values = list(

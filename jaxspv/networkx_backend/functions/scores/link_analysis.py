@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import networkx as nx
 import numpy as np
 
@@ -14,15 +12,7 @@ from ...results import by_node
 from ...views import weighted
 
 
-def _starts(**arguments: Any) -> str | None:
-    if arguments["nstart"] is not None:
-        return "`nstart` is given: the iteration starts from equal scores"
-    if arguments["dangling"] is not None:
-        return "`dangling` is given: dangling nodes follow the personalization"
-    return None
-
-
-@implements(cost="search", refuse=_starts)
+@implements
 def pagerank(
     G,
     alpha=0.85,

@@ -12,12 +12,6 @@ from ...products import common_neighbors, degrees
 from ...registry import implements
 
 
-def _pairs_given(**arguments: Any) -> str | None:
-    if arguments["ebunch"] is None:
-        return "`ebunch` is None: all pairs that are not joined"
-    return None
-
-
 def _vertices(G: ConvertedGraph, ebunch: Any) -> tuple[list, np.ndarray, np.ndarray]:
     """The pairs and the vertices of both ends."""
     pairs = [(u, v) for u, v in ebunch]
@@ -41,7 +35,7 @@ def _triples(pairs: list, values: np.ndarray):
     return ((u, v, p) for (u, v), p in zip(pairs, values.tolist(), strict=True))
 
 
-@implements(cost="search", refuse=_pairs_given)
+@implements
 def jaccard_coefficient(G, ebunch=None):
     """Common neighbors over all neighbors of either."""
     pairs, common, u, v = _scores(G, ebunch, np.ones(len(G)))
@@ -50,7 +44,7 @@ def jaccard_coefficient(G, ebunch=None):
     return _triples(pairs, np.divide(common, either, out=np.zeros(len(u)), where=either > 0))
 
 
-@implements(cost="search", refuse=_pairs_given)
+@implements
 def adamic_adar_index(G, ebunch=None):
     """The sum of 1 / log degree over common neighbors."""
     degree = np.maximum(degrees(G), 2)  # who is shared has two neighbors
@@ -58,14 +52,14 @@ def adamic_adar_index(G, ebunch=None):
     return _triples(pairs, found)
 
 
-@implements(cost="search", refuse=_pairs_given)
+@implements
 def resource_allocation_index(G, ebunch=None):
     """The sum of 1 / degree over common neighbors."""
     pairs, found, _, _ = _scores(G, ebunch, 1 / np.maximum(degrees(G), 1))
     return _triples(pairs, found)
 
 
-@implements(cost="linear", refuse=_pairs_given)
+@implements
 def preferential_attachment(G, ebunch=None):
     """The product of the degrees."""
     pairs, u, v = _vertices(G, ebunch)

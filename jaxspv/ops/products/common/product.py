@@ -134,10 +134,10 @@ def joined_tangent(
         x=dots.x if is_zero(dots.x) else met(dots.x),
     )
     factors = Factors(semiring, safe(pairs.data, pairs.valid, 1), met(pairs.x))
-    terms, slopes = product_tangent(factors, moved, pairs.out, pairs.inner, flip=flip)
-    slopes = jnp.where(pairs.valid, slopes, 0)
+    terms, partials = product_tangent(factors, moved, pairs.out, pairs.inner, flip=flip)
+    partials = jnp.where(pairs.valid, partials, 0)
     add_dot = dots.semiring.add
-    return reduce_tangent(semiring.add, add_dot, terms, slopes, segments, y, sorted=sorted)
+    return reduce_tangent(semiring.add, add_dot, terms, partials, segments, y, sorted=sorted)
 
 
 def picked_tangent(factors: Factors, dots: Factors, slots, out, inner, place, *, flip) -> Array:

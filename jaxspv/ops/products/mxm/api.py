@@ -66,8 +66,8 @@ def mxm(
         nse: capacity of C. By default what C needs where the patterns of A and B are concrete,
             rounded up to one of few capacities (`.trim()` gives the exact one), else a safe bound.
         method: "auto", "rows" (kernels on an NVIDIA GPU: rows of few products sorted by warps,
-            others marked and accumulated in shared memory), "gustavson" (column by column into a
-            dense accumulator: native loops on a CPU), "sort" (all products expanded, sorted by
+            others marked and accumulated in shared memory), "gustavson" (row by row into a dense
+            accumulator, on a CPU: in C++), "sort" (all products expanded, sorted by
             place, joined), "dot" (for each place of a sparse mask a row of A meets a column of B),
             "dense" (products scattered into dense accumulators of blocks of rows); with an array
             the name of an implementation; `explain` says which and why.

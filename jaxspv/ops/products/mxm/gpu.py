@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +15,9 @@ from pallas_kernels.products.sparse_result import ATOMIC
 from pallas_kernels.rows.merge_path import LIMIT
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
-from pallas_kernels.spgemm.api import Rows, spgemm_assemble, spgemm_rows
+from pallas_kernels.spgemm.api import Rows, Tuning, spgemm_assemble, spgemm_rows
 from pallas_kernels.spgemm.dots import spgemm_dots
+from pallas_kernels.spgemm.job import Algebra, MaskRows
 
 from ...._core.compat import kernels_refused
 from ...._core.indices import index_dtype_for
@@ -75,23 +77,48 @@ def _no_scalars(semiring: Semiring, a: Any, b: Any) -> str | None:
 
 
 def rows_of(
-    semiring: Semiring, A: CSR, B: CSR, mask: Mask | None, *, nse: int, interpret: bool = False
+    semiring: Semiring,
+    A: CSR,
+    B: CSR,
+    mask: Mask | None,
+    *,
+    nse: int,
+    tuning: Tuning | None = None,
+    interpret: bool = False,
 ) -> Rows:
     """The rows of C by kernels, in any order; all sparse operands are sorted CSR."""
     listed, term = None, term_dtype(semiring, A.dtype, B.dtype)
     if mask is not None:
         M = mask.source
-        listed = M.indptr, M.indices, None if mask.structural else (M.data != 0).astype(jnp.int32)
+        data = None if mask.structural else (M.data != 0).astype(jnp.int32)
+        listed = MaskRows(M.indptr, M.indices, data, mask.complement)
     return spgemm_rows(
         _leaves(A),
         _leaves(B),
         columns=B.shape[1],
         nse=nse,
-        **_algebra(semiring, A.dtype, B.dtype, term),
+        algebra=_algebra(semiring, A.dtype, B.dtype, term),
         mask=listed,
-        complement=mask is not None and mask.complement,
+        tuning=tuning or Tuning(),
         interpret=interpret,
     )
+
+
+@jax.jit
+def _longest(a_indptr: Array, b_indptr: Array) -> Array:
+    """At least the products of any row of A B, in float32."""
+    longest = [jnp.max(jnp.diff(p), initial=0).astype(jnp.float32) for p in (a_indptr, b_indptr)]
+    return longest[0] * longest[1]
+
+
+def tuning_for(A: Any, B: Any) -> Tuning:
+    """Without the launches that no row of A B needs; eager, waits for a number."""
+    if not A.compressed == B.compressed == 0:
+        return Tuning()
+    usual, most = Tuning(), float(_longest(A.indptr, B.indptr))
+    bounds = [warps.most for warps in (usual.few, usual.middle) if warps] + [usual.large]
+    bound = next((bound for bound in bounds if most <= bound), usual.most)
+    return dataclasses.replace(usual, most=bound)  # few bounds, so that products share programs
 
 
 def in_order(rows: Rows, columns: int, term: Any, *, nse: int, interpret: bool = False) -> Result:
@@ -117,8 +144,9 @@ def multiply_places(
     row, col = M.rowcol()
     if not mask.structural:
         row = jnp.where(M.data.astype(bool), row, M.shape[0])
-    how = _algebra(semiring, A.dtype, B.dtype, term)
-    total, valid = spgemm_dots(_leaves(A), _leaves(B), row, col, **how, interpret=interpret)
+    algebra = _algebra(semiring, A.dtype, B.dtype, term)
+    leaves = _leaves(A), _leaves(B)
+    total, valid = spgemm_dots(*leaves, row, col, algebra=algebra, interpret=interpret)
     return compacted(M, total.astype(term), valid != 0, nse, jnp.asarray(False))
 
 
@@ -143,10 +171,11 @@ def cotangents(
     list; the columns of A and of C are found by a sort.
     """
     W = C.with_data(w)
-    how = {**_algebra(plus_times, w.dtype, w.dtype, w.dtype), "interpret": interpret}
+    algebra = _algebra(plus_times, w.dtype, w.dtype, w.dtype)
 
     def at_entries(M, rows, columns):
-        total, valid = spgemm_dots(_leaves(rows), _leaves(columns), *M.rowcol(), **how)
+        leaves = _leaves(rows), _leaves(columns)
+        total, valid = spgemm_dots(*leaves, *M.rowcol(), algebra=algebra, interpret=interpret)
         return jnp.where(valid != 0, total, 0)
 
     found = []
@@ -167,14 +196,14 @@ def _word(dtype):
     return jnp.dtype(jnp.int32) if jnp.dtype(dtype) == jnp.bool_ else dtype
 
 
-def _algebra(semiring, a, b, term) -> dict[str, Any]:
+def _algebra(semiring, a, b, term) -> Algebra:
     """The semiring of the kernels, and the atomic that combines its terms."""
     mul, combine, given = _functions(semiring, a, b)
     word, first = _word(term), semiring.add.takes_first
     identity = 0 if first else semiring.add.identity_of(term).astype(word)[()].item()
     scalars = ScalarSemiring(trace(mul, *given), trace(combine, word, word), identity)
     add = "max" if first else semiring.add.atomic(term)
-    return {"semiring": scalars, "add": add if add in ATOMIC else None}
+    return Algebra(scalars, add if add in ATOMIC else None)
 
 
 def _functions(semiring, a, b):

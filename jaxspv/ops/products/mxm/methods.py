@@ -13,9 +13,8 @@ from .esc import multiply_in_steps, multiply_once
 from .expand import operands
 from .gpu import in_order, multiply_by_rows, multiply_places, no_kernels
 from .jvp import tangent
-from .loops.gustavson import multiply
-from .loops.masked import multiply_where
-from .loops.native import multiply_natively, not_compiled
+from .loops.accumulate import multiply
+from .loops.native import multiply_natively, no_pattern, not_compiled
 from .result import lists_places, matrix_of, sorted_mask, term_dtype
 
 
@@ -98,20 +97,17 @@ def _dense(semiring, A, B, mask, found, *, nse, size, products):
     return matrix_of(multiply_densely(semiring, o, sorted_mask(mask), nse=nse, size=size), A, B)
 
 
-def _gustavson(semiring, A, B, mask, found, *, nse, size, products):
-    """Row by row into a dense accumulator, or into the places that a mask lists."""
-    if lists_places(mask):
-        r = multiply_where(semiring, A, B, mask, nse=nse)
-    else:
-        r = multiply(semiring, A, B, mask, nse=nse)
-    return matrix_of(r, A, B)
-
-
 @op.register("gustavson", backend="cpu", refuse=not_compiled)
 def _native(semiring, A, B, mask, found, *, nse, size, products):
-    """The same in C++."""
+    """Row by row into a dense accumulator, or into the places that a mask lists, in C++."""
     return matrix_of(multiply_natively(semiring, A, B, mask, nse=nse), A, B)
 
 
-for _backend in ("cpu", "xla"):  # elsewhere the loops are slow, and come last
-    op.register("gustavson", backend=_backend, batched="map")(_gustavson)
+def _no_loop(semiring, A, B, mask, found, **_) -> str | None:
+    return no_pattern(A, B, mask)
+
+
+@op.register("gustavson", backend="cpu", refuse=_no_loop, batched="map")
+def _loop(semiring, A, B, mask, found, *, nse, size, products):
+    """The same over any semiring: the pattern in C++, the values by a loop that XLA compiles."""
+    return matrix_of(multiply(semiring, A, B, mask, nse=nse), A, B)

@@ -14,15 +14,13 @@ from ...._core.eager.kept import kept
 from ...._core.indices import bucketed, eager_capacity
 from ...._core.platforms import Backend, situation
 from ...._core.pytree import is_concrete
-from ....algebra.semirings import any_pair, plus_pair
+from ....algebra.semirings import plus_pair
 from ....formats import SparseMatrix
 from ....formats.csr import sorted_csr
 from .call import Call
 from .counts import count_on_device, count_on_host, searches_on_host
-from .esc import multiply_in_steps
-from .expand import operands
-from .gpu import no_kernels, rows_of
-from .loops.native import counted
+from .gpu import no_kernels, rows_of, tuning_for
+from .loops.native import counted, no_pattern
 from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
 
@@ -78,7 +76,7 @@ def plan(
     gpu = on_gpu(call.pattern)
     work = _Work(call, gpu)
     kernels = gpu and _kernels_serve(call, backend, work.sizes)
-    asked, method = method, method or _fastest(call, work, gpu, kernels)
+    asked, method = method, method or _fastest(call, work, backend, gpu, kernels)
     loops = method == "gustavson" and not gpu
     of_platform = loops or method == "rows"
     if not is_eager(call.operands):
@@ -138,16 +136,20 @@ def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
     """The schedule of kernels by rows, which are made before the size of C is known.
 
     Allocates for the typical size of a result and computes the rows again if that was too small:
-    one or two host syncs, none once the size is cached. Rows and assembly stay separate programs,
-    so that the second product of a pattern compiles nothing.
+    two or three host syncs, none once the sizes are cached. Rows and assembly stay separate
+    programs, so that the second product of a pattern compiles nothing.
     """
     known = sizes.get("entries")
+    if "tuning" not in sizes:
+        sizes["tuning"] = tuning_for(call.A, call.B)
+    tuning = sizes["tuning"]
     allocated = min(
         call.bound, bucketed(max(nse or 0, LIKELY * (call.A.nse + call.B.nse), LEAST)), MOST
     )
 
     def rows_in(allocated: int) -> Rows:
-        return one_program(_rows_in_capacity, *call.operands, allocated=allocated)
+        how = {"allocated": allocated, "tuning": tuning}
+        return one_program(_rows_in_capacity, *call.operands, **how)
 
     rows = rows_in(allocated) if known is None or known <= allocated else None
     need = int(rows.total) if known is None and rows is not None else known or 0
@@ -212,17 +214,24 @@ def _kernels_serve(call: Call, backend: Backend | None, sizes: dict[Any, Any]) -
     return sizes[name]
 
 
-def _fastest(call: Call, work: _Work, gpu: bool, kernels: bool) -> str:
-    """A search costs as much as a product for kernels, and about as two without them on a GPU,
-    which sorts products; on a CPU as about thirty, which it marks and adds."""
-    usual, ratio = ("rows", 1) if kernels else ("sort", 0.5) if gpu else ("gustavson", 30)
+def _loops_serve(call: Call, backend: Backend | None) -> bool:
+    allowed = situation().allowed if backend is None else (backend,)
+    return "cpu" in allowed and no_pattern(call.A, call.B, call.mask) is None
+
+
+def _fastest(call: Call, work: _Work, backend: Backend | None, gpu: bool, kernels: bool) -> str:
+    """A search costs as much as a product for kernels, and about as two where products are sorted;
+    on a CPU as about thirty, which it marks and adds."""
+    usual, ratio = ("rows", 1) if kernels else ("sort", 0.5)
+    if not gpu and _loops_serve(call, backend):
+        usual, ratio = "gustavson", 30
     if kernels and not work.dots:
         return usual
     most = call.A.nse * min(call.B.nse, call.B.shape[1])
     if not gpu and (most < FEW or not work.dots or work.products < FEW):
         return usual
     cells = call.A.shape[0] * call.B.shape[1]
-    if gpu and not kernels and cells < work.products and no_cells(*call.operands) is None:
+    if usual == "sort" and cells < work.products and no_cells(*call.operands) is None:
         usual = "dense"
     searches = work.searches
     return "dot" if searches is not None and searches * ratio < work.products else usual
@@ -238,20 +247,13 @@ def _entries_of(call: Call, gpu: bool, size: int, kernels: bool) -> int:
     with known_while_tracing():
         if kernels:
             need = int(_rows_in_capacity(plus_pair, A, B, mask, allocated=0).total)
-        elif gpu:
-            need = int(_sorted_total(A, B, mask, size))
         else:
-            need = int(counted(A, B, mask))
+            need = int(counted(A, B, mask, size=size))
     if need == TOO_MANY:
         raise ValueError(BEYOND)
     return need
 
 
-@functools.partial(jax.jit, static_argnums=3)
-def _sorted_total(A, B, mask, size):
-    o = operands(sorted_csr(A), sorted_csr(B))
-    return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total
-
-
-def _rows_in_capacity(semiring, A, B, mask, *, allocated):
-    return rows_of(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=allocated)
+def _rows_in_capacity(semiring, A, B, mask, *, allocated, tuning=None):
+    matrices = sorted_csr(A), sorted_csr(B), sorted_mask(mask)
+    return rows_of(semiring, *matrices, nse=allocated, tuning=tuning)

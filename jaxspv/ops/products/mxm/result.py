@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ....algebra.masks import Mask
@@ -47,7 +49,18 @@ def empty(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, nse: int) -> CSR
 
 def term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
     """The dtype of a product of values of these dtypes, as the monoid takes it."""
+    if jax.tree.leaves(semiring):
+        return _term_dtype(semiring, a, b)
+    return _known_term_dtype(semiring, a, b, jax.dtypes.canonicalize_dtype(np.int64))
 
+
+@functools.lru_cache(maxsize=1024)  # the functions are traced, longer than a small product takes
+def _known_term_dtype(semiring: Semiring, a: Any, b: Any, widest: Any) -> Any:
+    del widest  # whether x64 is enabled
+    return _term_dtype(semiring, a, b)
+
+
+def _term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
     def one(x, y):
         zero = jnp.zeros(1, jnp.int32)
         return semiring.add.admit(semiring.mul.at(x, y, zero, zero, zero))

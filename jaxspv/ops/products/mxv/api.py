@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...._core.compilation import array_of, eager_operands, on_gpu, one_program
+from ...._core.compilation import array_of, is_eager, on_gpu, one_program
 from ...._core.indices import index_dtype_for, narrowed, widened
 from ...._core.operations.overload import overloadable
 from ...._core.platforms import Backend
@@ -152,7 +152,7 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     mask, accum, out = as_operand_mask(options.mask), as_accum(options.accum), as_out(options.out)
     operands = M, rows, x, semiring, mask, accum, out
     lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
-    if lost or eager_operands(operands) is None:
+    if lost or not is_eager(operands):
         return _traced(how, *operands)
     x = with_least_capacity(x)
     operands = M, rows, x, semiring, mask, accum, with_least_capacity(out)

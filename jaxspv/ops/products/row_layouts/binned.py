@@ -19,8 +19,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ...._core.native_loops import unfused
-from ...._core.platforms import for_cuda
 from .bins import RowBins
 from .plan import Bin
 
@@ -65,28 +63,20 @@ def spmv(
 
     if reduce is None:
         reduce = functools.partial(_reduce, combine=combine, identity=identity)
-    stage = functools.partial(_stage, layout)
-    results = stage(lambda: _fold(layout.bins[0], terms, combine, reduce))
+    results = _fold(layout.bins[0], terms, combine, reduce)
     empty = _empty_result(mul, values, x, identity)
     finished = list(results)
     for inputs, bins in zip(layout.folds, layout.bins[1:], strict=True):
-        below = stage(functools.partial(_concatenate, [*results, empty]))
+        below = _concatenate([*results, empty])
 
         def partial_results(position, block, full, inputs=inputs, below=below):
             return _take(below, inputs[position].reshape(block))
 
-        results = stage(lambda b=bins, terms=partial_results: _fold(b, terms, combine, reduce))
+        results = _fold(bins, partial_results, combine, reduce)
         finished += results
     if layout.place is None:
         return _concatenate(finished) if finished else _take(empty, slice(0))
-    return _take(stage(functools.partial(_concatenate, [*finished, empty])), layout.place)
-
-
-def _stage(layout: RowBins, compute: Callable[[], Any]) -> Any:
-    """`compute()`, on CPUs not fused with what reads it (`native_loops.unfused`)."""
-    if layout.place is None or layout.starts.shape[0] == 0 or for_cuda():
-        return compute()
-    return unfused(layout.starts[0] >= 0, compute)
+    return _take(_concatenate([*finished, empty]), layout.place)
 
 
 def _fold(

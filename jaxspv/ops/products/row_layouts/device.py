@@ -1,6 +1,6 @@
 """Row bins built on the device: one program computes histograms, another fills the arrays.
 
-What `bins.build` does with NumPy, by sorts and prefix sums; the host chooses the bins in between.
+By sorts and prefix sums; the host chooses the bins in between.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def arranged(
     """(columns, starts, folds, place) of `RowBins`; blocks: the bins of each level."""
     number = None if order is None else inverse(order)
     plan = bottom = _cut(indptr[:-1], jnp.diff(indptr), blocks[0], segment, own)
-    columns = columns_of(indices, bottom.starts, bottom.lengths, number, blocks[0], n_cols, jnp)
+    columns = columns_of(indices, bottom.starts, bottom.lengths, number, blocks[0], n_cols)
     if own:
         return columns, bottom.starts, (), None
     place, results, folds = _placed(plan, 0, None), plan.starts.shape[0], []
@@ -87,8 +87,8 @@ def arranged(
         below = plan
         longer = jnp.where(below.pieces > 1, below.pieces, 0)
         plan = _cut(below.first, longer, bins, segment, False)
-        inputs = take(below.position, slots_of(plan.starts, bins, jnp))
-        present = filled(plan.lengths, bins, jnp)
+        inputs = take(below.position, slots_of(plan.starts, bins))
+        present = filled(plan.lengths, bins)
         folds.append(jnp.where(present, inputs, below.starts.shape[0]))
         place, results = _placed(plan, results, place), results + plan.starts.shape[0]
     return columns, bottom.starts, tuple(folds), jnp.where(place < 0, results, place)
@@ -101,7 +101,7 @@ def _placed(plan: Plan, results: int, place: Array | None) -> Array:
 
 
 def _cut(start: Array, length: Array, bins: tuple[Bin, ...], segment: int, own: bool) -> Plan:
-    """`plan_bins` with the bins chosen."""
+    """The rows (start, length) cut into segments, and these distributed over bins."""
     if own:
         at = jnp.arange(length.shape[0], dtype=I32)
         return Plan(start, length, bins, at, at, jnp.ones_like(at), True)

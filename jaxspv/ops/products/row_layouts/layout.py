@@ -6,7 +6,6 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from ...._core.compilation import on_gpu
@@ -64,22 +63,16 @@ class Rows:
 Arranged = Rows | Diagonals  # what `prepare` makes of the rows of a matrix
 
 
-def bins_of(A: CSR) -> RowBins:
-    """The pattern of A in bins; eager."""
-    platform = "gpu" if on_gpu(A.indices) else "cpu"
-    return build(A.indptr, A.indices, A.shape, platform=platform)
+def arrange(A: CSR, entries: bool = False, bins: RowBins | None = None) -> Rows | None:
+    """The rows of A in bins, on a GPU; None elsewhere; eager.
 
-
-def arrange(A: CSR, entries: bool = False, bins: RowBins | None = None) -> Rows:
-    """The rows of A in bins; eager.
-
-    entries: whether a GPU gets their owners or ranks. bins: `bins_of(A)` where it is known.
+    entries: whether their owners or ranks are found too. bins: those of A where they are known.
     """
-    platform = "gpu" if on_gpu(A.indices) else "cpu"
-    bins = bins_of(A) if bins is None else bins
-    on_host = platform == "cpu" and is_concrete(A.data)
-    values = bins.arrange(np.asarray(A.data) if on_host else A.data)
-    if not entries or platform != "gpu":
+    if not on_gpu(A.indices):
+        return None
+    bins = build(A.indptr, A.indices, A.shape) if bins is None else bins
+    values = bins.arrange(A.data)
+    if not entries:
         return Rows(bins, values)
     if not serves(A.dtype, A.indptr, A.indices):
         return Rows(bins, values, search_rows(A.indptr, A.nse))
@@ -112,18 +105,18 @@ def _ranks(order: Array, indices: Array) -> Array:
     return number.at[indices].get(mode="fill", fill_value=n)
 
 
-def _prepared(A: CSR) -> Arranged:
+def _prepared(A: CSR) -> Arranged | None:
     return (by_diagonals(A) if A.nse >= LEAST else None) or arrange(A, entries=True)
 
 
-@register_layout("mxv", revalue=lambda rows, graph: rows.revalued(graph.out), needs_inn=False)
-def _mxv(graph: Graph) -> Arranged:
+@register_layout("mxv", revalue=lambda rows, g: rows and rows.revalued(g.out), needs_inn=False)
+def _mxv(graph: Graph) -> Arranged | None:
     return _prepared(graph.out)
 
 
 @register_layout(
-    "vxm", revalue=lambda rows, graph: rows.revalued(graph.out if graph.inn is None else graph.inn)
+    "vxm", revalue=lambda rows, g: rows and rows.revalued(g.out if g.inn is None else g.inn)
 )
-def _vxm(graph: Graph) -> Arranged:
+def _vxm(graph: Graph) -> Arranged | None:
     assert graph.inn is not None
     return _prepared(graph.inn)

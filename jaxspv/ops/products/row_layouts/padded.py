@@ -42,8 +42,7 @@ def ell_spmv(
 def sell_spmv(
     indices: Array,
     data: Array,
-    slice_of: Array,
-    order: Array,
+    slices: tuple[Array, Array],
     x: Array,
     rows: int,
     *,
@@ -51,15 +50,16 @@ def sell_spmv(
     combine: Callable[[Array, Array, int], Array],
     identity: Any,
 ) -> Array:
-    """As `ell_spmv` for slices: slice_of (groups,) of each group of C slots, order (slices * C,).
+    """As `ell_spmv` for slices: the slice (groups,) of each group of C slots, order (slices * C,).
 
-    combine(terms (groups,), slice_of, slices): the addition by segments, for one lane.
+    combine(terms (groups,), slice of each, slices): the addition by segments, for one lane.
     """
+    slice_of, order = slices
     slots, groups = indices.shape[0], slice_of.shape[0]
     terms = _terms(indices.reshape(groups, slots // groups), data, x, mul, identity)
     lanes = terms.reshape(groups, -1)
-    slices = order.shape[0] * groups // slots
-    combined = jax.vmap(lambda lane: combine(lane, slice_of, slices), 1, 1)(lanes)
+    count = order.shape[0] * groups // slots
+    combined = jax.vmap(lambda lane: combine(lane, slice_of, count), 1, 1)(lanes)
     y = jnp.full((rows, *x.shape[1:]), jnp.asarray(identity, terms.dtype))
     return y.at[order].set(combined.reshape(-1, *x.shape[1:]), mode="drop")
 

@@ -1,7 +1,7 @@
 """Host side of row bins: cut rows into segments, put segments of like length into dense blocks.
 
 The widths of the blocks are chosen by dynamic programming over the histogram of lengths, exact for
-the cost model `blocks * launch + slots`. All of it is vectorised over rows and segments.
+the cost model `blocks * launch + slots`.
 """
 
 from __future__ import annotations
@@ -9,41 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from ...._core.indices import bucketed
 
 # Widths a bin may have: every width up to 8 and about four in each octave above.
-WIDTHS = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    10,
-    12,
-    14,
-    16,
-    20,
-    24,
-    28,
-    32,
-    40,
-    48,
-    56,
-    64,
-    80,
-    96,
-    112,
-    128,
-    160,
-    192,
-    224,
-    256,
-)
+WIDTHS = (*range(1, 9), *(step << k for k in range(1, 6) for step in (5, 6, 7, 8)))
 
 
 class Bin(NamedTuple):
@@ -71,7 +43,7 @@ class Tuning(NamedTuple):
     launch: int
 
 
-TUNING = {"cpu": Tuning(16, 16, 2_000), "gpu": Tuning(8, 256, 300_000)}
+GPU = Tuning(8, 256, 300_000)
 
 
 class Plan(NamedTuple):
@@ -122,42 +94,6 @@ def bins_of(
     return tuple(bins), False
 
 
-def plan_bins(
-    start: np.ndarray,
-    length: np.ndarray,
-    tuning: Tuning,
-    *,
-    may_own: bool = True,
-    rounded: bool = True,
-) -> Plan:
-    """Cut rows (start, length) into segments and distribute these over bins."""
-    pieces = -(-length // tuning.segment)
-    first = np.cumsum(pieces) - pieces
-    row = np.repeat(np.arange(length.size), pieces)
-    offset = (np.arange(row.size) - first[row]) * tuning.segment
-    starts = start[row] + offset
-    lengths = np.minimum(length[row] - offset, tuning.segment)
-    counts = np.bincount(lengths, minlength=tuning.segment + 1)
-    whole = may_own and length.max(initial=0) <= tuning.segment
-    bins, own = bins_of(counts, length.size if whole else None, tuning, rounded)
-    if own:
-        place = np.arange(length.size)
-        return Plan(start, length, bins, place, place, np.ones_like(place), True)
-    if not bins:
-        return Plan(starts, lengths, (), row, first, pieces, False)
-    in_bin = np.searchsorted([b.width for b in bins], lengths).astype(np.uint8)
-    order = np.argsort(in_bin, kind="stable")
-    begins = np.cumsum([0, *(b.count for b in bins)])
-    before = np.cumsum(np.bincount(in_bin, minlength=len(bins)))
-    shift = begins[:-1] - np.concatenate([[0], before[:-1]])
-    position = np.empty(row.size, np.int64)
-    position[order] = np.arange(row.size) + shift[in_bin[order]]
-    spaced = np.zeros(begins[-1], np.int64), np.repeat([b.least for b in bins], np.diff(begins))
-    for array, values in zip(spaced, (starts, lengths), strict=True):
-        array[position] = values
-    return Plan(*spaced, bins, position, first, pieces, False)
-
-
 def _choose_widths(counts: np.ndarray, tuning: Tuning) -> tuple[list[int], float]:
     """The widths that minimise `bins * launch + slots` by dynamic programming, and that cost."""
     candidates = [w for w in WIDTHS if w < tuning.segment] + [tuning.segment]
@@ -179,44 +115,38 @@ def _choose_widths(counts: np.ndarray, tuning: Tuning) -> tuple[list[int], float
     return widths[::-1], cost[-1]
 
 
-def blocks_of(segments: Any, bins: tuple[Bin, ...], of_block: Callable, xp: Any) -> Any:
+def blocks_of(segments: Any, bins: tuple[Bin, ...], of_block: Callable) -> Any:
     """Concatenate over the bins of_block(segments of the bin, slot numbers), in memory order."""
     parts, begin = [], 0
     for bin_ in bins:
         own = segments[begin : begin + bin_.count]
         begin += bin_.count
-        slot = xp.arange(bin_.width, dtype=own.dtype)
+        slot = jnp.arange(bin_.width, dtype=own.dtype)
         if bin_.by_column:
             parts.append(of_block(own[None, :], slot[:, None]).reshape(-1))
         else:
             parts.append(of_block(own[:, None], slot[None, :]).reshape(-1))
-    return xp.concatenate(parts) if parts else xp.zeros(0, segments.dtype)
+    return jnp.concatenate(parts) if parts else jnp.zeros(0, segments.dtype)
 
 
-def slots_of(starts: Any, bins: tuple[Bin, ...], xp: Any) -> Any:
+def slots_of(starts: Any, bins: tuple[Bin, ...]) -> Any:
     """(slots,) entry that each slot reads; in padding slots whatever follows the segment."""
-    return blocks_of(starts, bins, lambda start, slot: start + slot, xp)
+    return blocks_of(starts, bins, lambda start, slot: start + slot)
 
 
-def filled(lengths: Any, bins: tuple[Bin, ...], xp: Any) -> Any:
+def filled(lengths: Any, bins: tuple[Bin, ...]) -> Any:
     """(slots,) whether a slot holds an entry."""
-    return blocks_of(lengths, bins, lambda length, slot: slot < length, xp)
+    return blocks_of(lengths, bins, lambda length, slot: slot < length)
 
 
 def columns_of(
-    indices: Any,
-    starts: Any,
-    lengths: Any,
-    number: Any,
-    bins: tuple[Bin, ...],
-    n_cols: int,
-    xp: Any,
+    indices: Any, starts: Any, lengths: Any, number: Any, bins: tuple[Bin, ...], n_cols: int
 ) -> Any:
     """(slots,) int32, number[column] of each slot, or the column; n_cols in padding."""
     if not bins or indices.shape[0] == 0:
-        return xp.full(sum(b.width * b.count for b in bins), n_cols, xp.int32)
-    entries = xp.minimum(slots_of(starts, bins, xp), indices.shape[0] - 1)
+        return jnp.full(sum(b.width * b.count for b in bins), n_cols, jnp.int32)
+    entries = jnp.minimum(slots_of(starts, bins), indices.shape[0] - 1)
     columns = indices[entries]
     if number is not None:
-        columns = number[xp.clip(columns, 0, n_cols - 1)]
-    return xp.where(filled(lengths, bins, xp), columns, n_cols).astype(xp.int32)
+        columns = number[jnp.clip(columns, 0, n_cols - 1)]
+    return jnp.where(filled(lengths, bins), columns, n_cols).astype(jnp.int32)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ...._core.compilation import array_of, eager_operands, on_gpu, one_program
+from ...._core.compilation import array_of, on_gpu, one_program
 from ...._core.indices import index_dtype_for, narrowed
 from ...._core.platforms import Backend
 from ....algebra.masks import Mask
@@ -22,7 +22,7 @@ from ..common.dense_products import Prepared
 from ..common.dense_products import spmm as op
 from ..common.product import positions_as
 from ..common.repeats import joined
-from . import cpu as cpu  # registers the loops
+from . import cpu as cpu  # registers the kernel in C++
 from . import gpu as gpu  # registers the kernel
 from . import xla as xla  # registers the others
 
@@ -64,7 +64,7 @@ def multiply(
     out = None if options.out is None else jnp.asarray(options.out)
     mask, accum = as_operand_mask(options.mask), as_accum(options.accum)
     operands = M, X, prepared, semiring, mask, accum, out
-    if backend == "pallas" and not on_gpu(M) or eager_operands(operands) is None:
+    if backend == "pallas" and not on_gpu(M):  # the operation says so
         return _traced(*operands, how=how)
     return one_program(_traced, *operands, how=how)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from pallas_kernels.products.spmm import NARROW, coo_spmm, csr_spmm
+from pallas_kernels.products.spmm import NARROW, Config, coo_spmm, csr_spmm
 from pallas_kernels.rows.merge_path import LIMIT
 
 from ...._core.batching import one_by_one
@@ -41,9 +41,10 @@ def _merge_path(semiring, A, X, prepared, *, flip):
     A, dtype = A.asformat("csr"), result_dtype(semiring, A, X, flip)
     if X.dtype.name in NARROW and dtype.name not in ("float32", X.dtype.name):
         A, X = widened(A, X, dtype)
-    how = {"semiring": scalars(semiring, _wide(A), _wide(X), flip), "dtype": dtype}
-    how["log_sum"] = semiring.add.sums_exponentials
-    return csr_spmm(A.indptr, A.indices, A.data, X, **how).astype(dtype)
+    how = scalars(semiring, _wide(A), _wide(X), flip)
+    config = Config(dtype, log_sum=semiring.add.sums_exponentials)
+    y = csr_spmm(A.indptr, A.indices, A.data, X, semiring=how, config=config)
+    return y.astype(dtype)
 
 
 def _not_scattered(semiring, A, X, prepared, *, flip) -> str | None:

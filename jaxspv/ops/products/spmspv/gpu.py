@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from pallas_kernels.products.spmspv import ATOMIC, spmspv_push, spmspv_tile
+from pallas_kernels.products.spmspv import ATOMIC, Entries, Result, Tiles, spmspv_push, spmspv_tile
 from pallas_kernels.simt import scalar_jaxpr
 
 from ...._core.compat import kernels_refused
@@ -68,32 +68,26 @@ def _finish(out, A, x, nse) -> SparseVector:
     return SparseVector(data[:nse], indices[:nse], count, overflow, A.shape[:1])
 
 
-def _common(semiring, A, x, allowed, flip, nse):
+def _common(semiring, A, x, allowed, flip, nse) -> tuple[Entries, Result]:
     mul = _scalar_product(semiring, flip)
     term = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
     words = None if allowed is None else BitVector.from_bool(allowed).words
-    fixed = {
-        "rows": A.shape[0],
-        "nse": max(nse, 1),
-        "add": semiring.add.atomic(term.dtype),
-        "mul": mul,
-        "allowed": words,
-    }
-    return (x.indices, x.data, x.count), fixed
+    add = semiring.add.atomic(term.dtype)
+    return Entries(x.indices, x.data, x.count), Result(A.shape[0], max(nse, 1), add, mul, words)
 
 
 @op.register("scatter", backend="pallas", refuse=_not_pushed)
 def _push(semiring, A, x, allowed, *, flip, nse):
     """The columns that x selects, combined by atomics and compacted, in one launch."""
-    vector, fixed = _common(semiring, A, x, allowed, flip, nse)
-    fixed["ascending"] = A.sorted
-    return _finish(spmspv_push(A.indptr, A.indices, A.data, *vector, **fixed), A, x, nse)
+    common = _common(semiring, A, x, allowed, flip, nse)
+    out = spmspv_push(A.indptr, A.indices, A.data, *common, ascending=A.sorted)
+    return _finish(out, A, x, nse)
 
 
 @op.register("tile", backend="pallas", refuse=serves(Tiled, reads="tiles", refuse=_not_tiled))
 def _tile(semiring, A, x, allowed, *, flip, nse):
     """The tiles that meet entries of x, combined by atomics and compacted, in one launch."""
-    vector, fixed = _common(semiring, A, x, allowed, flip, nse)
     arrays = (A.tile_ptr, A.tile_col, A.slot_ptr, A.packed, A.data, A.rest_row, A.rest_col)
-    out = spmspv_tile(*arrays, *vector, nt=A.nt, columns=A.shape[1], **fixed)
+    tiles = Tiles(*arrays, A.nt, A.shape[1])
+    out = spmspv_tile(tiles, *_common(semiring, A, x, allowed, flip, nse))
     return _finish(out, A, x, nse)

@@ -21,6 +21,8 @@ from ..common.product import product, safe, take
 from .api import needs_columns, op
 from .cpu import columns_sequentially, rows_sequentially
 from .merge import merge_rows
+from .native import multiply
+from .native import refuse as not_native
 
 CHUNKS = (1 << 14, 1 << 19)  # edges a step of the scatter method, for small and large frontiers
 SMALL = 1024  # edges that "adaptive" sorts
@@ -106,6 +108,9 @@ def _needs_scatter(semiring, A, x, allowed, **_) -> str | None:
 
 def _needs_rows(semiring, A, x, allowed, **_) -> str | None:
     return None if A.compressed == 0 else f"it reads rows, which {type(A).__name__} does not list"
+
+
+op.register("native", backend="cpu", refuse=not_native)(multiply)
 
 
 @_register("columns", backend="cpu", refuse=needs_columns)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ...._core.batching import vmapped
+from ...._core.compilation import on_gpu
 from ...._core.derivatives.tangents import is_zero
 from ...._core.operation import Operation
 from ...._core.reductions import in_float32, is_narrow
@@ -60,11 +61,8 @@ def _types(semiring, A, x, rows, *, flip):
 
 def _advice(semiring, A, x, rows, *, flip):
     purpose = "vxm" if flip else "mxv"
-    return (
-        []
-        if rows is not None
-        else [f"`prepare(A, for_={purpose!r})` would arrange the rows in bins."]
-    )
+    bare = rows is None and on_gpu(A.data)
+    return [f"`prepare(A, for_={purpose!r})` would arrange the rows in bins."] if bare else []
 
 
 op = Operation("spmv", _tangent, types=_types, advice=_advice)
@@ -157,7 +155,7 @@ def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
     return no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
-def no_pieces(semiring, A, x, rows, *, flip) -> str | None:
+def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
     return no_rows(A) or no_dense_fold(semiring, A, x, rows, flip=flip)
 
 
@@ -208,7 +206,7 @@ op.register("diagonals", refuse=no_diagonals, batched=columns_vectorised(by_diag
     by_diagonals
 )
 op.register("row_bins", refuse=_no_bins, batched=columns_vectorised(_row_bins))(_row_bins)
-op.register("pieces", refuse=no_pieces, batched=columns_vectorised(pieces))(pieces)
+op.register("pieces", refuse=_no_pieces, batched=columns_vectorised(pieces))(pieces)
 
 
 def _stored_by_column(semiring, A, x, rows, *, flip) -> str | None:
@@ -230,8 +228,9 @@ def sell(semiring, A, x, rows, *, flip):
     """Slices of rows, reduced along their positions, then put back in the order of the rows."""
     means = fold_of(semiring, A, x, flip)
     combine = functools.partial(semiring.add.segment_reduce, sorted=True)
-    layout = A.indices, A.data, A.slices(), A.order
-    return sell_spmv(*layout, x, A.shape[0], **means | {"combine": combine})
+    return sell_spmv(
+        A.indices, A.data, (A.slices(), A.order), x, A.shape[0], **means | {"combine": combine}
+    )
 
 
 for _name, _format, _run in (("ell", ELL, ell), ("sell", SELL, sell)):
@@ -240,11 +239,11 @@ for _name, _format, _run in (("ell", ELL, ell), ("sell", SELL, sell)):
 
 
 @added_in_float32
-def _segments(semiring, A, x, rows, *, flip):
+def segments(semiring, A, x, rows, *, flip):
     """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
     out, inner = A.rowcol()
     terms = product(semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip)
     return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)
 
 
-op.register("segments", batched=columns_vectorised(_segments))(_segments)
+op.register("segments", batched=columns_vectorised(segments))(segments)

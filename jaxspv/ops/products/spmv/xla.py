@@ -47,22 +47,21 @@ def csr_spmv(
     combine: Callable[[Any, Any], Any],
     identity: Any,
     scatter: str | None = None,
-    width: int | None = None,
 ) -> jax.Array:
     """y[i] = combine over the entries j of row i of mul(A[i, j], x[j]); everything may be traced.
 
     indptr: (n_rows + 1,). indices: (nse,); entries from indptr[-1] on are padding and change
     nothing. data: (nse,), or a scalar that every entry has. x: (n_cols,) or (n_cols, B).
     identity: that of `combine` in the dtype `mul` returns. scatter: the name under which
-    `.at[]` has the addition if the backend does it fast, else None. width: entries
-    a piece. Returns (n_rows,) or (n_rows, B).
+    `.at[]` has the addition if the backend does it fast, else None.
+    Returns (n_rows,) or (n_rows, B).
     """
     n_rows, nse, batch = indptr.shape[0] - 1, indices.shape[0], x.shape[1:]
     data = jnp.asarray(data)
     if nse == 0 or n_rows == 0:
         out = jax.eval_shape(mul, jax.ShapeDtypeStruct((1,), data.dtype), x[:1])
         return jnp.full((n_rows, *batch), identity, out.dtype)
-    width = piece_width(n_rows, nse) if width is None else width
+    width = piece_width(n_rows, nse)
     indptr = indptr.astype(indices.dtype)
     row, begin, end, pieces_end = _pieces(indptr, n_rows + nse // width, width)
 

@@ -1,4 +1,4 @@
-"""The values of a sparse product for a CPU, where its pattern is known: one native loop."""
+"""Sparse products over any semiring on a CPU: the pattern from C++, the values by a native loop."""
 
 from __future__ import annotations
 
@@ -8,47 +8,57 @@ from jax import Array, lax
 
 from ....._core.compat import large_loops_are_native
 from ....._core.native_loops import read, read_natural, write_natural
+from .....algebra.masks import Mask
 from .....algebra.semirings import Semiring
-from .....formats.convert.counting_sort import Compressed
-from ..result import term_dtype
+from .....formats import CSR, SparseMatrix
+from .....formats.csr import sorted_csr
+from ..result import Result, term_dtype
+from .native import pattern
 
 # Products, and entries of C, a turn of the innermost loops: so many that all stays native.
 UNROLL = 4 if large_loops_are_native() else 2
 
 
+def multiply(
+    semiring: Semiring, A: SparseMatrix, B: SparseMatrix, mask: Mask | None, *, nse: int
+) -> Result:
+    """The product; what exceeds nse is counted and not kept."""
+    a, b = sorted_csr(A), sorted_csr(B)
+    found = pattern(a, b, mask, nse=nse)
+    if nse == 0:
+        return found._replace(data=jnp.zeros(0, term_dtype(semiring, a.dtype, b.dtype)))
+    places = found.indptr, found.indices
+    values, wrapped = fill(semiring, a, b, *places, masked=mask is not None)
+    return found._replace(data=values, wrapped=wrapped)
+
+
 def fill(
-    semiring: Semiring,
-    a: Compressed,
-    b: Compressed,
-    ends: Array,
-    columns: Array,
-    n: int,
-    *,
-    transposed: bool = False,
+    semiring: Semiring, a: CSR, b: CSR, ends: Array, columns: Array, *, masked: bool = False
 ) -> tuple[Array, Array]:
-    """The values of C by rows, of `columns` between `ends`, and whether a product did not fit its
-    dtype. Where `transposed`, a, b and C are the transposes of B, A and A B.
+    """The values of C = A B at the `columns` between `ends`, by rows, and whether a product there
+    did not fit its dtype. Columns behind the last end are n. masked: some products belong to none.
 
     `any` takes the products from the last to the first, each over the one before.
     """
-    m, add, mul = a.indptr.shape[0] - 1, semiring.add, semiring.mul
-    dtype = term_dtype(semiring, *(v.data.dtype for v in ((b, a) if transposed else (a, b))))
+    (m, _), n, add, mul = a.shape, b.shape[1], semiring.add, semiring.mul
+    dtype = term_dtype(semiring, a.dtype, b.dtype)
     identity = jnp.asarray(add.identity_of(dtype))
     first_wins = add.takes_first
     spare = n + 1  # for what does not count; place n is the 0 of padding
 
     def row(c):
-        i, begin, low, acc, values, flag = c
+        i, begin, low, acc, asked, values, flag = c
         last, high = read(a.indptr, i + 1), read(ends, i + 1)
 
         def clear(c):
-            p, acc = c
+            p, acc, asked = c
             for u in range(UNROLL):
                 j = jnp.where(p + u < high, read_natural(columns, p + u), spare)
                 acc = write_natural(acc, j, identity)
-            return p + UNROLL, acc
+                asked = None if asked is None else write_natural(asked, j, i)
+            return p + UNROLL, acc, asked
 
-        _, acc = lax.while_loop(lambda c: c[0] < high, clear, (low, acc))
+        _, acc, asked = lax.while_loop(lambda c: c[0] < high, clear, (low, acc, asked))
 
         def entry(c):
             e, acc, flag = c
@@ -61,13 +71,15 @@ def fill(
                 for u in range(UNROLL):
                     j = jnp.where(f + u < end, read_natural(b.indices, f + u), spare)
                     y = read_natural(b.data, f + u)
-                    terms = (y, x, j, k, i) if transposed else (x, y, i, k, j)
-                    value = add.admit(mul.at(*terms))
+                    value = add.admit(mul.at(x, y, i, k, j))
                     if not first_wins:
                         value = add.op(read_natural(acc, j), value).astype(dtype)
                     acc = write_natural(acc, j, value)
                     if mul.overflow is not None:
-                        flag = flag | ((f + u < end) & mul.overflow(*terms[:2]))
+                        here = f + u < end
+                        if asked is not None:
+                            here &= read_natural(asked, j) == i
+                        flag = flag | (here & mul.overflow(x, y))
                 return f + UNROLL, acc, flag
 
             state = (read(b.indptr, k), acc, flag)
@@ -85,11 +97,12 @@ def fill(
             return p + UNROLL, values
 
         _, values = lax.while_loop(lambda c: c[0] < high, take, (low, values))
-        return i + 1, last, high, acc, values, flag
+        return i + 1, last, high, acc, asked, values, flag
 
-    acc, values = (
-        jnp.full(n + 2, identity).at[n].set(np.zeros((), dtype)),
-        jnp.zeros(columns.shape[0], dtype),
-    )
-    state = (jnp.int32(0), a.indptr[0], jnp.int32(0), acc, values, jnp.asarray(False))
-    return lax.while_loop(lambda c: c[0] < m, row, state)[4:]
+    acc = jnp.full(n + 2, identity).at[n].set(np.zeros((), dtype))
+    asked = None  # for each column the last row that has it
+    if masked and mul.overflow is not None:
+        asked = jnp.full(n + 2, -1, jnp.int32)
+    values = jnp.zeros(columns.shape[0], dtype)
+    start = jnp.int32(0), a.indptr[0], jnp.int32(0), acc, asked, values, jnp.asarray(False)
+    return lax.while_loop(lambda c: c[0] < m, row, start)[5:]

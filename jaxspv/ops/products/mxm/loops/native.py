@@ -11,13 +11,14 @@ from jax import Array
 
 from ....._core.operation import Operation, typed
 from .....algebra.masks import Mask
-from .....algebra.semirings import Semiring
+from .....algebra.semirings import Semiring, any_pair
 from .....formats import SparseMatrix
 from .....formats.csr import sorted_csr
 from .....native import bind
 from .....native.codes import MUL, PAIR, codes
+from ..esc import multiply_in_steps
+from ..expand import operands
 from ..result import Result, lists_places, sorted_mask, term_dtype
-from .gustavson import count
 
 NONE, LISTED, WITHOUT = range(3)  # masks as the kernels know them
 ANY_PAIR = {"add": 2, "mul": PAIR}  # of ones any is the largest
@@ -39,15 +40,26 @@ def _codes(semiring: Semiring, A: SparseMatrix, B: SparseMatrix) -> dict[str, in
 NUMBERS = ("float32", "float64", "int32", "int64", "bool")
 
 
-def not_compiled(semiring, A, B, mask, *_, **__) -> str | None:
-    """Why the kernel does not serve, or None."""
+def no_pattern(A, B, mask) -> str | None:
+    """Why the kernels do not find the places of a product, or None."""
     if mask is not None and not isinstance(mask.source, SparseMatrix):
-        return "a mask that is an array is for loops"
+        return "a mask that is an array is for XLA"
     if not A.index_dtype == B.index_dtype == jnp.int32:
         return "it takes indices of 32 bits"
+    return bind.refused()
+
+
+def not_compiled(semiring, A, B, mask, *_, **__) -> str | None:
+    """Why the kernels do not compute the values, or None."""
     if _codes(semiring, A, B) is None:
         return "it takes built-in semirings on float32, float64, int32, int64 or bool, all alike"
-    return bind.refused()
+    return no_pattern(A, B, mask)
+
+
+def pattern(A: SparseMatrix, B: SparseMatrix, mask: Mask | None, *, nse: int) -> Result:
+    """The places of a product; its values are true."""
+    a, b = (M.with_data(jnp.zeros(M.nse, bool)) for M in (A, B))
+    return multiply_natively(any_pair, a, b, mask, nse=nse)
 
 
 def multiply_natively(
@@ -89,20 +101,14 @@ def _mask(mask: Mask | None) -> tuple[int, tuple[Array, Array, Array]]:
 
 
 counted = Operation(
-    "entries of a product", types=lambda A, B, mask: typed(jnp.int32), internal=True
+    "entries of a product", types=lambda A, B, mask, **_: typed(jnp.int32), internal=True
 )
 
 
-def _not_counted(A, B, mask) -> str | None:
+@counted.register("native", backend="cpu", refuse=lambda A, B, mask, **_: no_pattern(A, B, mask))
+def _count_natively(A, B, mask, *, size) -> Array:
     if lists_places(mask):
-        return "the mask lists the places"
-    if mask is not None and not isinstance(mask.source, SparseMatrix):
-        return "a mask that is an array is for loops"
-    return bind.refused()
-
-
-@counted.register("native", backend="cpu", refuse=_not_counted)
-def _count_natively(A, B, mask) -> Array:
+        return pattern(A, B, mask, nse=mask.source.nse).total
     a, b = sorted_csr(A), sorted_csr(B)
     which, places = _mask(mask)
     operands = a.indptr, a.indices, b.indptr, b.indices, *places
@@ -110,4 +116,7 @@ def _count_natively(A, B, mask) -> Array:
     return bind.call("mxm_count", total, *operands, mask=which, columns=b.shape[1])
 
 
-counted.register("loops")(count)
+@counted.register("sort")
+def _count_by_sorting(A, B, mask, *, size) -> Array:
+    o = operands(sorted_csr(A), sorted_csr(B))
+    return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total

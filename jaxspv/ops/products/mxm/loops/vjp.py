@@ -4,7 +4,7 @@
     by_b[f] = sum_i w[i, j] A[i, k]          for the entry f = (k, j) of B
 
 with w the cotangents at the entries of C, 0 where C has none. One pass over the products computes
-both: row i of C marks its columns by its slots, as in `masked`.
+both: row i of C marks its columns by its slots.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ....._core.native_loops import read, write
-from .....algebra.masks import structure
 from .....algebra.semirings import plus_times
 from .....formats import CSR
-from .masked import TURN, multiply_where
+from .accumulate import fill
+
+TURN = 2  # products a turn of the innermost loop: with 4 the body is no longer compiled natively
 
 
 def product_along(A: CSR, B: CSR, C: CSR) -> Array:
     """(C.nse,) values of A B at the entries of C, which has all of them, or all that fit."""
-    return multiply_where(plus_times, A, B, structure(C), nse=C.nse).data
+    return fill(plus_times, A, B, C.indptr, C.indices)[0]
 
 
 def cotangents(A: CSR, B: CSR, C: CSR, w: Array) -> tuple[Array, Array]:

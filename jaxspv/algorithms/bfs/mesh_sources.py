@@ -7,9 +7,9 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ....formats.csr import sort_by
-from ....ops.products.spmv.xla import csr_spmv
-from ....sharding.exchange import Local, mine
+from ...formats.csr import sort_by
+from ...ops.products.spmv.xla import csr_spmv
+from ...sharding.exchange import Local, mine
 
 
 def search_words(local: Local, sources: Array) -> Array:

@@ -1,0 +1,98 @@
+"""BFS from several sources together without kernels: a bit a source, 32 sources a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from pallas_kernels.layouts.adjacency import Adjacency
+
+from ...formats.base import search_rows
+from ...formats.csr import sort_by
+from ...ops.products.spmv.xla import csr_spmv
+from .parents import smallest_parents
+from .xla import search
+
+SOURCES = 32  # a word
+
+
+def search_sources(
+    graph: Adjacency, sources: Array, *, parents: bool = True
+) -> tuple[Array, Array | None]:
+    """Breadth-first search from every one of `sources`, which may be out of range.
+
+    Every level combines the words of all in-neighbours by `or`: O(nse) a level, no atomics. Words
+    of 32 sources come one after the other.
+
+    Args:
+        graph: as for `search`; with its in-edges, or they are made here by a sort.
+        sources: (count,) int32.
+        parents: whether to compute them, the smallest of several, static.
+
+    Returns:
+        levels (count, n) int32, -1 where unreached; parents the same, or None.
+    """
+    n = graph.n
+    if n == 0 or graph.indices.shape[0] == 0:
+        return lax.map(lambda source: search(graph, source, parents=parents)[:2], sources)
+    if graph.in_indices is None:
+        tail = search_rows(graph.indptr, graph.indices.shape[0])
+        ends, slots = sort_by(jnp.where(tail < n, graph.indices, n), n)
+        graph = graph._replace(in_indptr=ends, in_indices=tail[slots])
+    return in_words(lambda some: _search(graph, some, parents), sources, n)
+
+
+def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
+    """`search(sources)` where it takes at most 32 of them: words of 32 after each other.
+
+    A leaf of the result has a row for each source, or is one number for all of a word.
+    """
+    count = sources.shape[0]
+    if 0 < count <= SOURCES:
+        result = search(sources)
+    else:
+        words = max(-(-count // SOURCES), 1)
+        padded = jnp.pad(sources, (0, words * SOURCES - count), constant_values=n)
+        result = lax.map(search, padded.reshape(words, SOURCES))
+        result = jax.tree.map(lambda v: lax.collapse(v, 0, 2)[:count] if v.ndim == 3 else v, result)
+    return jax.tree.map(
+        lambda v: jnp.broadcast_to(jnp.max(v), (count,)) if v.ndim < 2 else v, result
+    )
+
+
+def _search(graph: Adjacency, sources: Array, parents: bool) -> tuple[Array, Array | None]:
+    n, count = graph.n, sources.shape[0]
+    number = jnp.arange(count, dtype=jnp.int32)[:, None]
+    levels = jnp.where(jnp.arange(n, dtype=jnp.int32) == sources[:, None], 0, -1)
+    bit = jnp.uint32(1) << number.astype(jnp.uint32)
+
+    def step(c):
+        depth, words, seen, levels = c
+        words = csr_spmv(
+            graph.in_indptr,
+            graph.in_indices,
+            1,
+            words,
+            mul=lambda _, word: word,
+            combine=lax.bitwise_or,
+            identity=0,
+            scatter=None,
+        )
+        words = words & ~seen
+        levels = jnp.where(words & bit != 0, depth + 1, levels)
+        return depth + 1, words, seen | words, levels
+
+    words = jnp.sum(jnp.where(levels == 0, bit, 0), axis=0, dtype=jnp.uint32)
+    first = (jnp.int32(0), words, words, levels)
+    levels = lax.while_loop(lambda c: jnp.any(c[1] != 0), step, first)[-1]
+    tree = of_each(smallest_parents, graph, sources, levels) if parents else None
+    return levels, tree
+
+
+def of_each(rule: Callable[..., Array], graph: Adjacency, sources: Array, levels: Array) -> Array:
+    """The parents of every source by a rule of `parents`."""
+    return lax.map(lambda c: rule(*graph[:2], *c), (sources, levels))

@@ -1,0 +1,70 @@
+// PageRank: x <- d (x D^-1 A + dangling(x) p) + (1 - d) p, D the row sums of A.
+// Page, Brin, Motwani, Winograd, "The PageRank citation ranking", 1999.
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "convert.h"
+#include "spmv.h"
+
+namespace jaxspv {
+
+struct PageRankEnds {
+  double damping, tol;
+  int64_t most, least;  // steps
+};
+
+// score: (rows,), from p; returns the steps. symmetric: A equals its transpose. Sums over vertices
+// are in double and by blocks of a fixed size, so they do not depend on the threads.
+template <class T, class Team>
+int64_t pagerank(Team& team, const Matrix& a, const T* weights, bool symmetric, const T* p,
+                 const PageRankEnds& ends, T* score, bool* converged) {
+  const Id n = a.rows;
+  const int64_t block = 1 << 13, blocks = (int64_t(n) + block - 1) / block;
+  auto share = buffer<T>(n), flow = buffer<T>(n), own = buffer<T>(symmetric ? 0 : a.slots);
+  auto inverse = buffer<double>(n);
+  for (Id i = 0; i < n; ++i) {
+    double sum = 0;
+    for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) sum += double(weights[e]);
+    inverse[i] = sum > 0 ? 1 / sum : 0;
+  }
+  Matrix back = a;  // transposed
+  auto ptr = buffer<Id>(symmetric ? 0 : int64_t(n) + 1), idx = buffer<Id>(symmetric ? 0 : a.slots);
+  if (!symmetric) {
+    auto slot = buffer<Id>(a.slots);
+    transpose(a, a.slots, n, ptr.get(), idx.get(), slot.get());
+    for (Id e = 0; e < a.ptr[n]; ++e) own[e] = weights[slot[e]];
+    back = {n, n, a.slots, ptr.get(), idx.get()};
+    weights = own.get();
+  }
+  std::vector<double> changes(blocks), dangles(blocks);
+  double dangling = 0, change = 0;
+  // update(v) gives the new score; then what its edges share, and both sums over all vertices.
+  auto pass = [&](const auto& update) {
+    team.each(blocks, [&](int64_t b, int) {
+      double moved = 0, sinks = 0;
+      for (int64_t v = b * block, end = std::min<int64_t>(n, v + block); v < end; ++v) {
+        const T next = update(v);
+        moved += std::abs(double(next) - double(score[v]));
+        if (inverse[v] == 0) sinks += double(next);
+        score[v] = next;
+        share[v] = T(next * inverse[v]);
+      }
+      changes[b] = moved, dangles[b] = sinks;
+    });
+    dangling = change = 0;
+    for (int64_t b = 0; b < blocks; ++b) dangling += dangles[b], change += changes[b];
+  };
+  pass([&](int64_t v) { return p[v]; });
+  change = largest<double>();
+  int64_t step = 0;
+  for (; step < ends.most && (change > ends.tol || step < ends.least); ++step) {
+    spmv<Plus, Times>(team, back, weights, share.get(), flow.get());
+    const double rest = ends.damping * dangling + (1 - ends.damping);
+    pass([&](int64_t v) { return T(ends.damping * double(flow[v]) + rest * double(p[v])); });
+  }
+  *converged = change <= ends.tol;
+  return step;
+}
+
+}  // namespace jaxspv

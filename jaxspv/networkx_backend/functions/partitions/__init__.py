@@ -1,0 +1,1 @@
+"""Communities, colours and independent sets."""

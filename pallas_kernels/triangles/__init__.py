@@ -1,0 +1,1 @@
+"""Triangles: the edges to higher ranks, and their triangles by tables of rows."""

@@ -1,0 +1,45 @@
+"""`A[i, j]` eagerly: every kind of index against NumPy, rows and columns compressed."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import jaxspv as jsp
+
+
+def indices(extent, rng):
+    slices = [slice(None), slice(1, 4), slice(None, None, -1), slice(5, 1, -2), slice(2, 2)]
+    if not extent:
+        return slices
+    lists = [[0], rng.integers(0, extent, 6), np.array([-1, 0, 0]), rng.random(extent) < 0.5]
+    return [*slices, slice(0, None, 3), 0, -1, *lists]
+
+
+@pytest.mark.parametrize("shape", [(7, 9), (1, 5), (0, 4), (5, 0)])
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_every_pair_of_indices(shape, format):
+    rng = np.random.default_rng(sum(shape))
+    S = sp.random(*shape, density=0.3, random_state=rng, dtype=np.float32)
+    A, D = jsp.from_scipy(S).asformat(format), S.toarray()
+    for i, j in itertools.product(indices(shape[0], rng), indices(shape[1], rng)):
+        kinds = {type(k) for k in (i, j)}
+        if slice not in kinds:
+            continue  # elements and pairs have programs
+        got = A[i, j].check_invariants()
+        assert np.array_equal(
+            got.todense(), D[i][:, j] if np.ndim(i) or D[i].ndim == 2 else D[i][j]
+        )
+        assert got.index_dtype == A.index_dtype
+        assert got.ndim == 1 or got.format == format
+
+
+def test_dtypes_that_scipy_does_not_know():
+    A = jsp.from_dense(jnp.arange(12, dtype=jnp.bfloat16).reshape(3, 4))
+    assert A[::-1, [2, 0]].dtype == jnp.bfloat16
+    assert A[::-1, [2, 0]].todense().tolist() == [[10, 8], [6, 4], [2, 0]]
+    heads = A.with_data(jnp.stack([A.data, -A.data], 1))
+    assert heads[[2, 1]].data.shape[1] == 2
+    assert np.array_equal(heads[[2, 1]].todense()[..., 1], -A[[2, 1]].todense())

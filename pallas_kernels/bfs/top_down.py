@@ -188,9 +188,8 @@ def collect(
                 k.load(m.indptr, x + 1, mask=valid, cache="nc")
                 for x, valid in zip(v, mine, strict=True)
             ]
-            for x, *row in zip(v, mine, start, end, strict=True):
-                put = lambda x=x, r=row: append(k, c.span, tail, r[0], r[1], r[2], x)  # noqa: E731
-                k.if_(k.any(row[0]), put)
+            for x, valid, s, t in zip(v, mine, start, end, strict=True):
+                k.if_(k.any(valid), functools.partial(append, k, c.span, tail, valid, s, t, x))
             return sum((t - s for s, t in zip(start, end, strict=True)), edges)
 
         return k.if_(k.any(functools.reduce(operator.or_, mine)), some, edges)

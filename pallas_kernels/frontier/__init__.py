@@ -1,1 +1,1 @@
-"""The frontier machine of traversals: carried state, rotating control words, queues, worklists."""
+"""What traversals share: the state a loop carries, rotating control words, appends to queues."""

@@ -23,11 +23,11 @@ class Rotation:
         return self.first + (at * self.words if self.words > 1 else at)
 
     def clear(self, turn: Value) -> None:
-        """Clears the group of turn + 2: called by all threads, in turn `turn`."""
-        k, at = self.k, self.group(turn + 2)
+        """Clears the group of turn + 2: called by all threads, at turn `turn`."""
+        k, at, mine = self.k, self.group(turn + 2), self.k.thread == 0
         if self.words > 1:
-            at = at + k.thread
-        k.store(self.control, at, 0, mask=(k.cta == 0) & (k.thread < self.words))
+            at, mine = at + k.thread, k.thread < self.words
+        k.store(self.control, at, 0, mask=(k.cta == 0) & mine)
 
 
 def report(k: Simt, control: Array, first: int, words: tuple[Operand, ...]) -> None:

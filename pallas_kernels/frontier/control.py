@@ -24,10 +24,10 @@ class Rotation:
 
     def clear(self, turn: Value) -> None:
         """Clears the group of turn + 2: called by all threads, at turn `turn`."""
-        k, at, mine = self.k, self.group(turn + 2), self.k.thread == 0
-        if self.words > 1:
-            at, mine = at + k.thread, k.thread < self.words
-        k.store(self.control, at, 0, mask=(k.cta == 0) & mine)
+        k, at, words = self.k, self.group(turn + 2), self.words
+        at = at + k.thread if words > 1 else at
+        mine = (k.cta == 0) & (k.thread < words if words > 1 else k.thread == 0)
+        k.store(self.control, at, 0, mask=mine)
 
 
 def report(k: Simt, control: Array, first: int, words: tuple[Operand, ...]) -> None:

@@ -25,7 +25,7 @@ def published(package: ModuleType) -> None:
             plain = isinstance(value, type) and value.__reduce_ex__ is object.__reduce_ex__
             if plain and value.__module__.startswith("jaxspv.") and value not in _PLACES:
                 _PLACES[value] = place, name
-                value.__reduce_ex__ = _reduced
+                setattr(value, "__reduce_ex__", _reduced)  # noqa: B010
     unpickled.__module__, unpickled.__qualname__ = package.__name__, "_unpickled"
 
 

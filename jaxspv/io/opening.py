@@ -99,9 +99,11 @@ def small(text: bytes, header: Header) -> Entries | None:
 
     None: SciPy's parser reads it, and says what is wrong. Importing that takes longer than this.
     """
-    numbers = {"pattern": 2, "integer": 3, "real": 3}.get(header.field)
-    plain = numbers is not None and header.layout == "coordinate"
+    numbers = {"pattern": 2, "integer": 3, "real": 3}.get(header.field, 0)
+    plain = numbers and header.layout == "coordinate" and header.entries is not None
     if not plain or header.symmetry not in ("general", "symmetric"):
+        return None
+    if max(header.rows, header.cols) >= 2**31:
         return None
     text += b"\n"
     found = header.lines.match(text)

@@ -111,9 +111,10 @@ def arguments_of(name: str, args: tuple, kwargs: dict) -> dict[str, Any]:
 @functools.cache
 def _parameters(name: str) -> tuple[list[str], dict[str, Any], set[str]]:
     """Names of positional parameters, defaults, and names of those without a default."""
-    import networkx as nx
+    from networkx.utils import backends
 
-    function = nx.utils.backends._registered_algorithms[name].orig_func
+    registered: Any = vars(backends)["_registered_algorithms"]
+    function = registered[name].orig_func
     parameters = inspect.signature(function).parameters.values()
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]

@@ -66,6 +66,8 @@ def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
 
 def _search(graph: Adjacency, sources: Array, parents: bool) -> tuple[Array, Array | None]:
     n, count = graph.n, sources.shape[0]
+    indptr, indices = graph.in_indptr, graph.in_indices
+    assert indptr is not None and indices is not None
     number = jnp.arange(count, dtype=jnp.int32)[:, None]
     levels = jnp.where(jnp.arange(n, dtype=jnp.int32) == sources[:, None], 0, -1)
     bit = jnp.uint32(1) << number.astype(jnp.uint32)
@@ -73,8 +75,8 @@ def _search(graph: Adjacency, sources: Array, parents: bool) -> tuple[Array, Arr
     def step(c):
         depth, words, seen, levels = c
         words = csr_spmv(
-            graph.in_indptr,
-            graph.in_indices,
+            indptr,
+            indices,
             1,
             words,
             mul=lambda _, word: word,

@@ -30,81 +30,92 @@ hub 12, first pull 25, second 12, the last two 15. 60 MB move (14 us at 4.3 TB/s
 tested (25 us at 325 G/s): the rest is latency of the rounds, 32 warps a multiprocessor.
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
-
+import dataclasses
+import enum
 import functools
+from typing import Any
 
+from ..frontier.append import range_count
+from ..frontier.carry import Carry
+from ..frontier.control import Rotation, report
+from ..simt.primitives import Simt
 from .bottom_up import Copies, pull
-from .top_down import SingleCTATail, Tail, UnbufferedTail, collect, push, range_count
+from .problem import Arrays, Problem
+from .top_down import SingleCTATail, Tail, UnbufferedTail, collect, push
 
-# control words 40..55: 4 rotating groups of (ranges, vertices, edges, -) of the next frontier
-SLOT = 40
-RESULT = 56  # control words 56..62: what CTA 0 reports after working alone
-VISITED = 63  # control word: number of vertices visited at the start (source, isolated ones)
+
+class Word(enum.IntEnum):
+    """Control words: the first of each stretch."""
+
+    GROUPS = 40  # 40..55: rotating groups of (ranges, vertices, edges, -) of the next frontier
+    RESULT = 56  # 56..62: what CTA 0 reports after working alone
+    VISITED = 63  # number of vertices visited at the start (source, isolated ones)
+
+
 QUEUED = 64  # a pull of fewer than n / QUEUED vertices makes the next queue
 STAY_PULL = 8  # keep pulling while unvisited vertices <= STAY_PULL * vertices of the frontier
 
 
-class State:
-    """The carry of the level loop, equal in all CTAs; edges is 0 (unknown) after a pull.
+@dataclasses.dataclass
+class State(Carry):
+    """The carry of the level loop; edges is 0 (unknown) after a pull."""
 
-    level, ranges (of the queue), vertices and edges (of the frontier), seen (vertices, isolated
-    ones included), pulling, queued (the queue is made), half (current copy of the bits), cur
-    (current queue), done, ok, turn.
-    """
-
-    names = (
-        "level",
-        "ranges",
-        "vertices",
-        "edges",
-        "seen",
-        "pulling",
-        "queued",
-        "half",
-        "cur",
-        "done",
-        "ok",
-        "turn",
-    )
-
-    def __init__(self, *values, **named):
-        self.__dict__.update(zip(self.names, values, strict=False), **named)
-
-    def values(self):
-        return [getattr(self, name) for name in self.names]
+    level: Any
+    ranges: Any  # of the queue
+    vertices: Any  # of the frontier
+    edges: Any  # of the frontier
+    seen: Any  # vertices visited, isolated ones included
+    pulling: Any  # 1: the next level is pulled
+    queued: Any  # 1: the queue is made
+    half: Any  # current copy of the bits
+    cur: Any  # current queue
+    done: Any
+    ok: Any
+    turn: Any
 
 
-def body(k, c, graph, memory):
+@dataclasses.dataclass
+class Alone(Carry):
+    """The carry of the levels that CTA 0 does alone, as in `State`; it reports all but `turn`."""
+
+    level: Any
+    ranges: Any
+    vertices: Any
+    edges: Any
+    seen: Any
+    cur: Any
+    done: Any
+    turn: Any
+
+
+def body(k: Simt, c: Problem, m: Arrays):
     """The search; returns (number of levels, ok)."""
-    return Search(k, c, graph, memory).run()
+    return Search(k, c, m).run()
 
 
 class Search:
-    """One search: `k` the primitives, `c` the Config, `graph` and `memory` the arrays of the
-    kernel.
-    """
+    """One search."""
 
-    def __init__(self, k, c, graph, memory):
-        self.k, self.c, self.graph, self.memory = k, c, graph, memory
-        memory.sums = k.shared(16)  # 4 rotating groups of (ranges, vertices, edges, -)
-        memory.buffer = k.shared(4 * c.buffer)
-        memory.news = k.shared(k.threads)  # bits that a pull finds: one word for each thread
+    def __init__(self, k: Simt, c: Problem, m: Arrays):
+        self.k, self.c, self.m = k, c, m
+        m.sums = k.shared(16)  # 4 rotating groups of (ranges, vertices, edges, -)
+        m.buffer = k.shared(4 * c.buffer)
+        m.news = k.shared(k.threads)  # bits that a pull finds: one word for each thread
+        self.groups = Rotation(k, m.control, Word.GROUPS, 4)
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
-        self.source = k.load(graph.source, 0)
+        self.source = k.load(m.source, 0)
         self.valid = k.below(self.source, c.n)
-        targets = [k.load(graph.targets, j) for j in range(c.targets)]
+        targets = [k.load(m.targets, j) for j in range(c.targets)]
         self.known = [k.below(t, c.n) for t in targets]
         self.targets = [k.where(ok, t, 0) for t, ok in zip(targets, self.known, strict=True)]
 
     def run(self):
-        k, c, graph, memory = self.k, self.c, self.graph, self.memory
-        start = k.load(graph.indptr, self.source, mask=self.valid)
-        end = k.load(graph.indptr, self.source + 1, mask=self.valid)
-        _initialise(k, c, graph, memory, self.source, self.valid, start, end)
+        k, c, m = self.k, self.c, self.m
+        start = k.load(m.indptr, self.source, mask=self.valid)
+        end = k.load(m.indptr, self.source + 1, mask=self.valid)
+        _initialise(k, c, m, self.source, self.valid, start, end)
         ok, seen = k.grid_barrier(
-            memory.control, [(memory.control, VISITED)], [(memory.sums, 1, memory.control, VISITED)]
+            m.control, [(m.control, Word.VISITED)], [(m.sums, 1, m.control, Word.VISITED)]
         )
         one = k.cast(self.valid, "i32")
         first = State(
@@ -122,23 +133,17 @@ class Search:
             turn=0,
         )
 
-        def going_on(*values):
-            s = State(*values)
+        def going_on(s):
             return (s.vertices > 0) & (s.seen < c.n) & (s.done == 0) & (s.ok == 1)
 
-        last = State(
-            *k.while_(going_on, lambda *values: self.step(State(*values)), *first.values())
-        )
+        last = first.loop(k, going_on, self.step)
         return last.level + k.cast(last.vertices > 0, "i32"), last.ok
 
     def step(self, s):
         """One level of all CTAs, or many of CTA 0, or the making of a queue."""
-        k, c, memory = self.k, self.c, self.memory
-        slot = SLOT + 4 * (s.turn & 3)
-        # group turn + 2 is free: it was last read before the previous barrier, and is next written
-        # after the coming one
-        after = SLOT + 4 * ((s.turn + 2) & 3)
-        k.store(memory.control, after + k.thread, 0, mask=(k.cta == 0) & (k.thread < 4))
+        k, c = self.k, self.c
+        slot = self.groups.group(s.turn)
+        self.groups.clear(s.turn)
         pulling = k.const(False, "i1")
         if c.pull:
             pulling = (s.pulling == 1) | self.prefer_pull(k.cast(s.edges, "f32"), s.seen)
@@ -148,19 +153,9 @@ class Search:
         if c.pull:
             actions += [(pulling, self.pull_level), (gather, self.make_queue)]
         for when, action in actions:
-            s = self.branch(when, action, s, slot)
+            s = s.after(k, when, functools.partial(action, slot))
         s.turn = s.turn + 1
-        return tuple(s.values())
-
-    def branch(self, when, action, s, slot):
-        """The state after `action` where `when` holds, else as it was."""
-
-        def run():
-            t = State(*s.values())
-            action(t, slot)
-            return tuple(t.values())
-
-        return State(*self.k.if_(when, run, *s.values()))
+        return s
 
     def prefer_pull(self, edges, seen):
         """Whether to pull a level whose frontier has so many edges, a float32."""
@@ -174,7 +169,7 @@ class Search:
         if c.stop is None:
             return k.const(0)
         words = [
-            k.load(self.memory.visited, half * c.words + k.shr(t, 5), cache="fresh")
+            k.load(self.m.visited, half * c.words + k.shr(t, 5), cache="fresh")
             for t in self.targets
         ]
         reached = tuple(
@@ -186,22 +181,22 @@ class Search:
     def barrier(self, slot):
         """A grid barrier that adds words 1 and 2 of `sums` to group `slot` of the control words;
         returns (ok, ranges, vertices, edges) of all CTAs."""
-        control = self.memory.control
-        adds = [(self.memory.sums, j, control, slot + j) for j in (1, 2)]
+        control = self.m.control
+        adds = [(self.m.sums, j, control, slot + j) for j in (1, 2)]
         return self.k.grid_barrier(control, [(control, slot + j) for j in range(3)], adds)
 
     def finish(self, s):
         s.level, s.seen = s.level + 1, s.seen + s.vertices
         s.done = self.stopped(s.level, s.vertices, s.half)
 
-    def push_level(self, s, slot):
-        k, c, memory = self.k, self.c, self.memory
+    def push_level(self, slot, s):
+        k, c, m = self.k, self.c, self.m
         # the queue is only made if the next level is likely to be pushed too
         queue = k.const(True, "i1")
         if c.pull:
             queue = ~self.leads_to_pull(s)
-        tail = Tail(k, c, memory, s.cur ^ 1, slot)
-        push(k, c, self.graph, memory, s, self.warps, tail, queue)
+        tail = Tail(k, c, m, s.cur ^ 1, slot)
+        push(k, c, m, s, self.warps, tail, queue)
         tail.flush()
         s.ok, s.ranges, s.vertices, s.edges = self.barrier(slot)
         s.queued, s.cur = k.cast(queue, "i32"), s.cur ^ 1
@@ -232,104 +227,97 @@ class Search:
         new vertices are recognised by their levels, which are stable within this level. Partial
         sums are added in a fixed order, so all CTAs get the same result.
         """
-        k, c, graph, memory = self.k, self.c, self.graph, self.memory
+        k, c, m = self.k, self.c, self.m
         each = k.maximum(k.cast(s.ranges, "f32") * (1.0 / k.threads), 1.0)
         at = k.cast(k.cast(k.thread, "f32") * each, "i32")
         is_valid, at = at < s.ranges, (s.cur * c.capacity + at) * 4
-        start, end, *_ = k.load_vec(memory.queue, at, 4, mask=is_valid, cache="fresh")
+        start, end, *_ = k.load_vec(m.queue, at, 4, mask=is_valid, cache="fresh")
         place = start + k.thread % k.maximum(end - start, 1)
-        head = k.load(graph.indices, place, mask=is_valid & (start < end), other=c.n, cache="nc")
+        head = k.load(m.indices, place, mask=is_valid & (start < end), other=c.n, cache="nc")
         is_valid = k.below(head, c.n)
-        level = k.load(memory.levels, head, mask=is_valid, cache="fresh")
+        level = k.load(m.levels, head, mask=is_valid, cache="fresh")
         is_valid = is_valid & ((level < 0) | (level > s.level))
-        row, after = k.row(graph.indptr, head, is_valid)
+        row, after = k.row(m.indptr, head, is_valid)
         edges = k.cast(end - start, "f32") * k.cast(k.where(is_valid, after - row, 0), "f32")
-        k.store(memory.news, k.warp, k.bits(k.warp_sum(edges), "i32"), mask=k.lane == 0)
+        k.store(m.news, k.warp, k.bits(k.warp_sum(edges), "i32"), mask=k.lane == 0)
         k.sync()
-        sums = k.load(memory.news, k.lane, mask=k.lane < k.threads // 32)
+        sums = k.load(m.news, k.lane, mask=k.lane < k.threads // 32)
         return k.warp_sum(k.bits(sums, "f32")) * each
 
-    def pull_level(self, s, slot):
+    def pull_level(self, slot, s):
         k, c = self.k, self.c
-        copies = Copies(k, c, self.memory, s.half)
-        queue = UnbufferedTail(k, c, self.memory, s.cur, slot), c.n - s.seen <= c.n // QUEUED
-        pull(k, c, self.graph, self.memory, s.level, copies, self.warps, queue)
+        copies = Copies(k, c, self.m, s.half)
+        queue = UnbufferedTail(k, c, self.m, s.cur, slot), c.n - s.seen <= c.n // QUEUED
+        pull(k, c, self.m, s.level, copies, self.warps, queue)
         s.ok, s.ranges, s.vertices, s.edges = self.barrier(slot)
         unvisited = c.n - s.seen - s.vertices
         stay = (s.vertices * c.beta >= c.n) | (unvisited <= s.vertices * STAY_PULL)
         s.half, s.queued, s.pulling = s.half ^ 1, k.cast(queue[1], "i32"), k.cast(stay, "i32")
         self.finish(s)
 
-    def make_queue(self, s, slot):
+    def make_queue(self, slot, s):
         """Makes the queue that the last level did not make."""
-        tail = Tail(self.k, self.c, self.memory, s.cur, slot)
-        collect(self.k, self.c, self.graph, self.memory, s.level, self.warps, tail)
+        tail = Tail(self.k, self.c, self.m, s.cur, slot)
+        collect(self.k, self.c, self.m, s.level, self.warps, tail)
         tail.flush()
         s.ok, s.ranges, _, s.edges = self.barrier(slot)
         s.queued = 1
 
-    def solo_levels(self, s, slot):
+    def solo_levels(self, slot, s):
         """CTA 0: level after level until the frontier is too large, empty or the search may
         stop.
         """
-        k, control, sums = self.k, self.memory.control, self.memory.sums
+        k, control, sums = self.k, self.m.control, self.m.sums
 
         def alone():
-            out = k.while_(
-                lambda level, ranges, vertices, edges, seen, cur, done, turn: (
-                    (vertices > 0) & (seen < self.c.n) & (edges <= self.c.solo_edges) & (done == 0)
-                ),
-                functools.partial(self.solo_level, s.half),
-                s.level,
-                s.ranges,
-                s.vertices,
-                s.edges,
-                s.seen,
-                s.cur,
-                0,
-                0,
-            )
-            for j, word in enumerate(out[:-1]):
-                k.store(control, RESULT + j, word, mask=k.thread == 0)
+            first = Alone(s.level, s.ranges, s.vertices, s.edges, s.seen, s.cur, 0, 0)
+            last = first.loop(k, self._going_alone, functools.partial(self.solo_level, s.half))
+            report(k, control, Word.RESULT, last.values()[:-1])
             k.sync()
             k.store(sums, k.thread, 0, mask=k.thread < 16)
 
         k.if_(k.cta == 0, alone)
-        words = k.grid_barrier(control, [(control, RESULT + j) for j in range(7)])
+        words = k.grid_barrier(control, [(control, Word.RESULT + j) for j in range(7)])
         s.ok, s.level, s.ranges, s.vertices, s.edges, s.seen, s.cur, s.done = words
 
-    def solo_level(self, half, level, ranges, vertices, edges, seen, cur, done, turn):
-        k, c, memory = self.k, self.c, self.memory
-        now, after = 4 * (turn & 3), 4 * ((turn + 1) & 3)
-        k.store(memory.sums, after + k.thread, 0, mask=k.thread < 4)
-        s = State(level=level, ranges=ranges, half=half, cur=cur)
-        tail = SingleCTATail(k, c, memory, cur ^ 1, now)
-        push(k, c, self.graph, memory, s, (k.warp, k.threads // 32), tail, True, now)
+    def _going_alone(self, s):
+        c = self.c
+        return (s.vertices > 0) & (s.seen < c.n) & (s.edges <= c.solo_edges) & (s.done == 0)
+
+    def solo_level(self, half, s):
+        """A level of CTA 0: counts in group turn & 3 of `sums`, clears the next group."""
+        k, c, m = self.k, self.c, self.m
+        now, after = 4 * (s.turn & 3), 4 * ((s.turn + 1) & 3)
+        k.store(m.sums, after + k.thread, 0, mask=k.thread < 4)
+        frontier = State.of(level=s.level, ranges=s.ranges, half=half, cur=s.cur)
+        tail = SingleCTATail(k, c, m, s.cur ^ 1, now)
+        push(k, c, m, frontier, (k.warp, k.threads // 32), tail, True, now)
         k.sync()
-        ranges, vertices, edges = (k.load(memory.sums, now + j) for j in range(3))
-        done = self.stopped(level + 1, vertices, half)
-        return level + 1, ranges, vertices, edges, seen + vertices, cur ^ 1, done, turn + 1
+        s.ranges, s.vertices, s.edges = (k.load(m.sums, now + j) for j in range(3))
+        s.done = self.stopped(s.level + 1, s.vertices, half)
+        s.level, s.seen = s.level + 1, s.seen + s.vertices
+        s.cur, s.turn = s.cur ^ 1, s.turn + 1
 
 
-def _initialise(k, c, graph, state, source, valid, start, end):
+def _initialise(k, c, m, source, valid, start, end):
     def clear(i):
-        k.store(state.levels, i, k.where((i == source) & valid, 0, -1))
+        k.store(m.levels, i, k.where((i == source) & valid, 0, -1))
         if c.parents:
-            k.store(state.parents, i, k.where((i == source) & valid, source, -1))
+            k.store(m.parents, i, k.where((i == source) & valid, source, -1))
 
     def bits(w, count):
-        skip = 0 if graph.isolated is None else k.load(graph.isolated, w, cache="nc")
+        skip = 0 if m.isolated is None else k.load(m.isolated, w, cache="nc")
         word = k.where(valid & (w == k.shr(source, 5)), k.bit(source), 0) | skip
-        k.store(state.visited, w, word)
+        k.store(m.visited, w, word)
         return count + k.popc(word)
 
     def item(i):
         at = start + i * c.span
-        k.store_vec(state.queue, i * 4, (at, k.minimum(at + c.span, end), source, 0))
+        k.store_vec(m.queue, i * 4, (at, k.minimum(at + c.span, end), source, 0))
 
     k.spread(c.n, clear)
     k.spread((end - start + (c.span - 1)) // c.span, item)
-    k.store(state.sums, k.thread, 0, mask=k.thread < 16)
+    k.store(m.sums, k.thread, 0, mask=k.thread < 16)
     k.sync()
     (count,) = k.spread(c.words, bits, 0)
-    k.reduce("add", state.sums, 1, count, mask=count != 0)
+    k.reduce("add", m.sums, 1, count, mask=count != 0)

@@ -3,8 +3,8 @@ two kernels).
 """
 
 import dataclasses
-import types
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,38 +12,10 @@ import jax.numpy as jnp
 from ..layouts.adjacency import Adjacency
 from ..simt.device import resident_ctas, target
 from ..simt.launch import launch
+from ..simt.primitives import Simt
 from ..tuning import constants
 from . import any_degree, low_degree
-
-
-@dataclasses.dataclass(frozen=True)
-class BFSConfig:
-    """How a search is spread over the GPU; `default_bfs_config` chooses it."""
-
-    ctas: int = 0  # 0: as many as are resident
-    threads: int = 1024
-    # low_degree: entries of the frontier queue in shared memory; frontiers up to solo_in enter
-    # the mode of one
-    # CTA, which lasts while they are at most solo_out (at most `queue`)
-    queue: int = 2048
-    solo_in: int = 1536
-    solo_out: int = 2048
-    shared_bits: bool = True
-    pretest: bool = False  # read a bit in global memory before the atomic that claims it
-    # any_degree: edges of a queue entry; edges of a frontier that one CTA expands alone;
-    # thresholds of Beamer
-    span: int = 64
-    solo_edges: int = 1024
-    alpha: float = 14.0
-    beta: int = 24
-    pull_edges: int = 1 << 18  # never pull for fewer frontier edges
-    # in graphs of `many` entries or more: from so many frontier edges on, the edges of the next
-    # frontier are estimated by a sample
-    sampled: int = 1 << 13
-    many: int = 1 << 28
-    lane_probes: int = 8  # in a pull: neighbours after the fourth that one lane probes
-    unroll: int = 4  # vertices that a lane pulls for in one step
-    buffer: int = 2048  # queue entries that a CTA buffers in shared memory
+from .problem import Arrays, BFSConfig, Problem
 
 
 def default_bfs_config(n: int, *, low_degree: bool) -> BFSConfig:
@@ -95,34 +67,28 @@ def bfs(
     low = "adjacency" in prepared
     config = config or default_bfs_config(n, low_degree=low)
     targets = jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets)
-    c = types.SimpleNamespace(
-        **dataclasses.asdict(config),
-        n=n,
-        nnz=max(graph.indices.shape[0], 1),
-        words=_words(n),
-        parents=parents,
-        stop=stop,
-        targets=targets.shape[0],
-    )
-    c.ctas = c.ctas or resident_ctas()
+    fixed: dict[str, Any] = {"n": n, "nnz": max(graph.indices.shape[0], 1), "words": _words(n)}
+    fixed |= {"parents": parents, "stop": stop, "targets": targets.shape[0]}
+    fixed["ctas"] = config.ctas or resident_ctas()
+    c = Problem(**dataclasses.asdict(config) | fixed)
     operands = {"source": jnp.atleast_1d(source), "targets": targets}
     operands = {name: x.astype(jnp.int32) for name, x in operands.items()}
     outputs = {"levels": n} | ({"parents": n} if parents else {})
     if low:
-        more, workspace, shared = _low_degree(c, prepared)
+        c, more, workspace, shared = _low_degree(c, prepared)
     else:
-        more, workspace, shared = _any_degree(c, graph, prepared, symmetric)
+        c, more, workspace, shared = _any_degree(c, graph, prepared, symmetric)
 
-    def kernel(k, memory):
-        levels, ok = (low_degree if low else any_degree).body(k, c, memory, memory)
+    def kernel(k: Simt, m: Arrays):
+        levels, ok = (low_degree if low else any_degree).body(k, c, m)
         word = k.where(k.thread == 0, levels, 1 - ok)
-        k.store(memory.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
+        k.store(m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
 
     out = launch(
         kernel,
         operands | more,
         outputs | workspace | {"summary": 2},
-        optional=("rank", "order", "first", "isolated"),
+        arrays=Arrays,
         ctas=c.ctas,
         threads=c.threads,
         shared_words=shared,
@@ -150,32 +116,28 @@ def free_words():
     return target().shared_bytes // 4 - 64
 
 
-def _low_degree(c, prepared):
-    """(operands, workspace, words of shared memory) of `low_degree.py`."""
+def _low_degree(c: Problem, prepared):
+    """(problem, operands, workspace, words of shared memory) of `low_degree.py`."""
     adjacency = prepared["adjacency"]
-    c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > c.n
-    if c.shared_bits:
-        c.words = bits_in_shared(c.n, c.queue)
-    c.entry = 4 if c.parents else 2
+    words = bits_in_shared(c.n, c.queue) if c.shared_bits else c.words
+    quads, linked = adjacency.shape[1] // 4, adjacency.shape[0] > c.n
+    c = dataclasses.replace(c, quads=quads, linked=linked, words=words)
     operands = {name: prepared[name] for name in ("adjacency", "rank", "order") if name in prepared}
-    shared = (4 if c.parents else 2) * c.queue + (c.words if c.shared_bits else 0) + 4
-    return operands, {"visited": c.words, "log": c.entry * c.n}, shared
+    shared = c.entry * c.queue + (words if c.shared_bits else 0) + 4
+    return c, operands, {"visited": words, "log": c.entry * c.n}, shared
 
 
-def _any_degree(c, graph, prepared, symmetric):
-    """(operands, workspace, words of shared memory) of `any_degree.py`."""
+def _any_degree(c: Problem, graph: Adjacency, prepared, symmetric):
+    """(problem, operands, workspace, words of shared memory) of `any_degree.py`."""
     operands = {"indptr": graph.indptr, "indices": graph.indices}
     if symmetric and graph.in_indices is None:
         graph = graph.in_both_directions(symmetric)
         operands["indices"] = prepared.get("in_indices", graph.indices)
-    c.pull = graph.in_indices is not None
-    c.capacity = c.n + c.nnz // c.span + 1
-    if c.pull:
+    pull = graph.in_indices is not None
+    c = dataclasses.replace(c, pull=pull, capacity=c.n + c.nnz // c.span + 1)
+    if pull:
         pulled = prepared.get("in_indices", graph.in_indices)
         operands |= {"in_indptr": graph.in_indptr, "in_indices": pulled}
         operands |= {name: prepared[name] for name in ("first", "isolated") if name in prepared}
-    return (
-        operands,
-        {"visited": 2 * c.words, "queue": 8 * c.capacity},
-        16 + 4 * c.buffer + c.threads,
-    )
+    workspace = {"visited": 2 * c.words, "queue": 8 * c.capacity}
+    return c, operands, workspace, 16 + 4 * c.buffer + c.threads

@@ -2,8 +2,13 @@
 
 import functools
 import operator
+from typing import Any
 
-from .top_down import append, range_count, write
+from ..frontier.append import range_count, reserve
+from ..simt.primitives import Simt
+from ..simt.typed import Value
+from .problem import Arrays, Problem
+from .top_down import UnbufferedTail, append, write
 
 STRETCH = 1024  # neighbours of a vertex that one warp searches
 
@@ -15,8 +20,8 @@ class Copies:
     they are equal.
     """
 
-    def __init__(self, k, c, state, half):
-        self.k, self.c, self.bits, self.ends = k, c, state.visited, c.n
+    def __init__(self, k: Simt, c: Problem, m: Arrays, half: Value):
+        self.k, self.c, self.bits, self.ends = k, c, m.visited, c.n
         self.here, self.there = half * c.words, (half ^ 1) * c.words
 
     def visited(self, v, mask):
@@ -35,7 +40,15 @@ class Copies:
         self.k.store(self.bits, self.there + w, word, mask=mask)
 
 
-def pull(k, c, graph, state, level, copies, warps, queue):
+def pull(
+    k: Simt,
+    c: Problem,
+    m: Arrays,
+    level: Value,
+    copies: Copies,
+    warps: tuple[Value, Any],
+    queue: tuple[UnbufferedTail, Value],
+) -> None:
     """Every unvisited vertex looks for a visited neighbour. A vertex that finds one gets its level,
     its parent and its bit in the other copy.
 
@@ -46,7 +59,7 @@ def pull(k, c, graph, state, level, copies, warps, queue):
     """
     worker, workers = warps
     runs = 32 // c.unroll
-    tail = _Leftovers(k, c, graph, state, copies, level, queue)
+    tail = _Leftovers(k, c, m, copies, level, queue)
 
     def sweep(s, count):
         """One step of all warps of the CTA together; words beyond the last are skipped."""
@@ -56,14 +69,13 @@ def pull(k, c, graph, state, level, copies, warps, queue):
         old = copies.old(w, mine)
         bits = k.minimum(k.maximum(c.n - w * 32, 0), 32)  # vertices of this word
         left = k.where(mine & (bits > 0), ~old & k.shr(k.const(-1), (32 - bits) & 31), 0)
-        k.store(state.news, k.thread, 0)
+        k.store(m.news, k.thread, 0)
         picks = _Picks(k, c, w, left)
 
         def look(left, new, rest):
             vertices, need, left = picks.take(left)
             near = [
-                _first(k, graph, v, mask, copies.ends)
-                for v, mask in zip(vertices, need, strict=True)
+                _first(k, m, v, mask, copies.ends) for v, mask in zip(vertices, need, strict=True)
             ]
             found, parent = _visited(k, copies, [four for four, _ in near], need)
             tail.record(vertices, found, parent)
@@ -79,7 +91,7 @@ def pull(k, c, graph, state, level, copies, warps, queue):
 
             def some():
                 vertices, need, left = picks.take(rest)
-                found, parent = _pull_rest(k, c, graph, copies, tail, vertices, need)
+                found, parent = _pull_rest(k, c, m, copies, tail, vertices, need)
                 tail.record(vertices, found, parent)
                 return left, new | picks.words(found)
 
@@ -89,13 +101,13 @@ def pull(k, c, graph, state, level, copies, warps, queue):
 
         carry = rest, new, 0, unfinished
         _, new, claimed, _ = k.while_(lambda *carry: carry[-1] != 0, look_further, *carry)
-        copies.put(w, old | new | k.load(state.news, k.thread), mine)
+        copies.put(w, old | new | k.load(m.news, k.thread), mine)
         return count + k.popc(new) + claimed
 
     sweeps = (c.words + (workers * c.unroll * runs - 1)) // (workers * c.unroll * runs)
     (count,) = k.for_(0, sweeps, 1, sweep, 0)
     count = k.warp_sum(count)
-    k.reduce("add", state.sums, 1, count, mask=(k.lane == 0) & (count != 0))
+    k.reduce("add", m.sums, 1, count, mask=(k.lane == 0) & (count != 0))
 
 
 class _Picks:
@@ -148,14 +160,14 @@ def _visited(k, copies, near, need):
     return found, parent
 
 
-def _first(k, graph, v, need, none):
+def _first(k, m, v, need, none):
     """(up to four first neighbours of v, whether v may have more)."""
-    if graph.first is not None:
-        four = k.load_vec(graph.first, v * 4, 4, mask=need, other=none, cache="nc")
+    if m.first is not None:
+        four = k.load_vec(m.first, v * 4, 4, mask=need, other=none, cache="nc")
         return four, need & k.below(four[3], none)
-    start, end = k.row(graph.in_indptr, v, need)
+    start, end = k.row(m.in_indptr, v, need)
     at = start & -4
-    near = _aligned(k, graph.in_indices, at, end, need & (start < end), none)
+    near = _aligned(k, m.in_indices, at, end, need & (start < end), none)
     near = [k.where(at + j < start, none, x) for j, x in enumerate(near)]
     return near, need & (at + 4 < end)
 
@@ -166,19 +178,18 @@ def _aligned(k, indices, at, end, mask, none):
         four = k.load_vec(indices, at, 4, mask=mask, other=none, cache="nc")
         return [k.where(at + j < end, x, none) for j, x in enumerate(four)]
     mask = [mask & (at + j < end) for j in range(4)]
-    return [k.load(indices, at + j, mask=m, other=none, cache="nc") for j, m in enumerate(mask)]
+    return [k.load(indices, at + j, mask=t, other=none, cache="nc") for j, t in enumerate(mask)]
 
 
-def _pull_rest(k, c, graph, copies, tail, v, rest):
+def _pull_rest(k, c, m, copies, tail, v, rest):
     """(whether a later neighbour of each of `unroll` vertices a lane is visited, which one): the
     lane probes some, by fours, and leaves the others to the CTA.
     """
     begin = [
-        (k.load(graph.in_indptr, x, mask=r, cache="nc") + 4) & -4
-        for x, r in zip(v, rest, strict=True)
+        (k.load(m.in_indptr, x, mask=r, cache="nc") + 4) & -4 for x, r in zip(v, rest, strict=True)
     ]
     end = [
-        k.load(graph.in_indptr, x + 1, mask=r, other=-1, cache="nc")
+        k.load(m.in_indptr, x + 1, mask=r, other=-1, cache="nc")
         for x, r in zip(v, rest, strict=True)
     ]
 
@@ -189,8 +200,8 @@ def _pull_rest(k, c, graph, copies, tail, v, rest):
         found, parent = list(state[: c.unroll]), list(state[c.unroll :])
         mask = searching(tries, found)
         near = [
-            _aligned(k, graph.in_indices, b + tries, e, m, copies.ends)
-            for b, e, m in zip(begin, end, mask, strict=True)
+            _aligned(k, m.in_indices, b + tries, e, t, copies.ends)
+            for b, e, t in zip(begin, end, mask, strict=True)
         ]
         for u, (hit, v) in enumerate(zip(*_visited(k, copies, near, mask), strict=True)):
             parent[u], found[u] = k.where(hit, v, parent[u]), found[u] | hit
@@ -210,8 +221,8 @@ def _pull_rest(k, c, graph, copies, tail, v, rest):
     def leave():
         left = searching(tries, out[: c.unroll])
         parts = [
-            k.where(m, range_count(STRETCH, b + tries, e), 0)
-            for m, b, e in zip(left, begin, end, strict=True)
+            k.where(t, range_count(STRETCH, b + tries, e), 0)
+            for t, b, e in zip(left, begin, end, strict=True)
         ]
         scans = [k.warp_scan(p) for p in parts]
         total = sum((t for _, t in scans[1:]), scans[0][1])
@@ -224,7 +235,7 @@ def _pull_rest(k, c, graph, copies, tail, v, rest):
                 k.if_(
                     count > 0,
                     lambda x=x, p=p, upto=upto, at=at, b=b, e=e: write(
-                        k, STRETCH, tail, at, p, upto - p, b + tries, e, x
+                        k, STRETCH, tail, at, p, (b + tries, e, x, upto - p)
                     ),
                 )
                 at = at + count
@@ -248,17 +259,15 @@ class _Leftovers:
     buffer are searched by their lanes. Word 0 of `sums` counts the stretches.
     """
 
-    def __init__(self, k, c, graph, state, copies, level, queue):
-        self.k, self.c, self.graph, self.state = k, c, graph, state
+    def __init__(self, k: Simt, c: Problem, m: Arrays, copies: Copies, level: Value, queue):
+        self.k, self.c, self.m = k, c, m
         self.copies, self.level, self.queue = copies, level, queue
 
     def reserve(self, total):
-        return self.k.shfl(
-            self.k.atomic("add", self.state.sums, 0, total, mask=self.k.lane == 0), 0
-        )
+        return reserve(self.k, self.m.sums, 0, total)
 
     def store(self, at, entry, mask=None):
-        self.k.store_vec(self.state.buffer, at * 4, entry, mask=mask)
+        self.k.store_vec(self.m.buffer, at * 4, entry, mask=mask)
 
     def blank(self, at):
         """Empties the list from `at` on, for a warp whose stretches did not fit."""
@@ -267,25 +276,25 @@ class _Leftovers:
 
     def record(self, vertices, found, parent):
         """Stores levels and parents of the vertices that found a neighbour, and queues them."""
-        k, c, state = self.k, self.c, self.state
+        k, c, m = self.k, self.c, self.m
         for v, u, mask in zip(vertices, parent, found, strict=True):
-            k.store(state.levels, v, self.level + 1, mask=mask)
+            k.store(m.levels, v, self.level + 1, mask=mask)
             if c.parents:
-                k.store(state.parents, v, u, mask=mask)
+                k.store(m.parents, v, u, mask=mask)
         self.enqueue(vertices, found)
 
     def enqueue(self, vertices, found):
         """Appends the edges of found vertices to the queue, if asked for; all lanes of the warp
         take part. Word 2 of `sums` counts these edges."""
-        k, state, (tail, wanted) = self.k, self.state, self.queue
+        k, m, (tail, wanted) = self.k, self.m, self.queue
 
         def some():
             edges = k.const(0)
             for v, mask in zip(vertices, found, strict=True):
-                start, end = k.row(self.graph.indptr, v, mask)
+                start, end = k.row(self.m.indptr, v, mask)
                 append(k, self.c.span, tail, mask, start, end, v)
                 edges = edges + k.where(mask, end - start, 0)
-            k.reduce("add", state.sums, 2, edges, mask=edges != 0)
+            k.reduce("add", m.sums, 2, edges, mask=edges != 0)
 
         k.if_(wanted & k.any(functools.reduce(operator.or_, found)), some)
 
@@ -300,32 +309,30 @@ class _Leftovers:
     def claim(self, v, parent, mask):
         """Sets the bit of v in `news` and, if this is the first to do so, its level and parent."""
         k, bit = self.k, self.k.bit(v)
-        before = k.atomic("or", self.state.news, self.slot(v), bit, mask=mask)
+        before = k.atomic("or", self.m.news, self.slot(v), bit, mask=mask)
         won = mask & (before & bit == 0)
-        k.store(self.state.levels, v, self.level + 1, mask=won)
+        k.store(self.m.levels, v, self.level + 1, mask=won)
         if self.c.parents:
-            k.store(self.state.parents, v, parent, mask=won)
+            k.store(self.m.parents, v, parent, mask=won)
         return won
 
     def search(self, left):
         """All warps search the listed stretches, 128 neighbours at a time; returns (number of
         threads with a bit in `left`, number of vertices that this lane found).
         """
-        k, c, state = self.k, self.c, self.state
+        k, c, m = self.k, self.c, self.m
         more = k.sync_count(left != 0)
-        total = k.minimum(k.load(state.sums, 0), c.buffer)
+        total = k.minimum(k.load(m.sums, 0), c.buffer)
 
         def one(i, count):
-            begin, end, v, _ = k.load_vec(state.buffer, i * 4, 4)
-            taken = k.load(state.news, self.slot(v)) & k.bit(v) != 0
+            begin, end, v, _ = k.load_vec(m.buffer, i * 4, 4)
+            taken = k.load(m.news, self.slot(v)) & k.bit(v) != 0
             begin = k.where(taken, end, begin)
 
             def stretch(at, parent):
                 here = [at + 32 * j + k.lane for j in range(4)]
                 near = [
-                    k.load(
-                        self.graph.in_indices, x, mask=x < end, other=self.copies.ends, cache="nc"
-                    )
+                    k.load(self.m.in_indices, x, mask=x < end, other=self.copies.ends, cache="nc")
                     for x in here
                 ]
                 for x, hit in zip(
@@ -344,7 +351,7 @@ class _Leftovers:
         def some():
             (count,) = k.for_(k.warp, total, k.threads // 32, one, 0)
             k.sync()
-            k.store(state.sums, 0, 0, mask=k.thread == 0)
+            k.store(m.sums, 0, 0, mask=k.thread == 0)
             k.sync()
             return count
 

@@ -28,28 +28,36 @@ what shared memory leaves is L1. A level of all CTAs takes 3.4 us (delaunay 2^21
 barrier.
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+import functools
+import operator
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from ..frontier.append import put, reserve
+from ..frontier.control import Rotation, report
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Value
+from .problem import Arrays, Problem
 
 TAIL = 40  # control words 40..43: lengths of the next frontier, in rotation
 RESULT = 44  # control words 44..47: what CTA 0 reports after working alone
 
 
-def body(k, c, graph, state):
-    """The search itself; returns (number of levels, ok). `c` is the Config, the rest arrays of the
-    kernel.
-    """
-    n, control = c.n, state.control
-    source = k.load(graph.source, 0)
+def body(k: Simt, c: Problem, m: Arrays):
+    """The search itself; returns (number of levels, ok). `c` is the Config, `m` the
+    arrays of the kernel."""
+    n, control = c.n, m.control
+    source = k.load(m.source, 0)
     valid = (source >= 0) & (source < n)
-    targets = [k.load(graph.targets, j) for j in range(c.targets)]
+    targets = [k.load(m.targets, j) for j in range(c.targets)]
     known = [(t >= 0) & (t < n) for t in targets]
     targets = [k.where(ok, t, 0) for t, ok in zip(targets, known, strict=True)]
-    if graph.rank is not None:
-        source = k.load(graph.rank, k.where(valid, source, 0))
-        targets = [k.load(graph.rank, t) for t in targets]
-    single, grid = SingleCTA(k, c, state), Grid(k, c, state)
-    _initialise(k, c, state, source, valid)
+    if m.rank is not None:
+        source = k.load(m.rank, k.where(valid, source, 0))
+        targets = [k.load(m.rank, t) for t in targets]
+    single, grid = SingleCTA(k, c, m), Grid(k, c, m)
+    tails = Rotation(k, control, TAIL, 1)
+    _initialise(k, c, m, source, valid)
     (ok,) = k.grid_barrier(control)
 
     def stopped(level, count, bits):
@@ -71,7 +79,7 @@ def body(k, c, graph, state):
 
         def one_level(level, start, count, done, turn):
             k.store(single.tails, (turn + 1) & 3, 0, mask=k.thread == 0)
-            expand(k, c, graph, single, level, start, count, turn, (k.warp * 32, k.threads))
+            single.expand(Frontier(level, start, count, turn), (k.warp * 32, k.threads))
             k.sync()
             new = k.load(single.tails, turn & 3)
             return level + 1, start + count, new, stopped(level + 1, new, single.bits), turn + 1
@@ -86,13 +94,10 @@ def body(k, c, graph, state):
             0,
         )
         single.leave(*out[:3])
-        for j, word in enumerate(out):
-            k.store(control, RESULT + j, word, mask=k.thread == 0)
+        report(k, control, RESULT, tuple(out))
 
     def step(level, start, count, done, ok, turn):
-        # control word TAIL + (turn + 2) is free: it was last read before the previous barrier, and
-        # is next written after the coming one
-        k.store(control, TAIL + ((turn + 2) & 3), 0, mask=(k.cta == 0) & (k.thread == 0))
+        tails.clear(turn)
 
         def small():
             k.if_(k.cta == 0, lambda: solo(level, start, count))
@@ -101,9 +106,9 @@ def body(k, c, graph, state):
 
         def large():
             first, stride = (k.warp * k.ctas + k.cta) * 32, k.threads * k.ctas
-            expand(k, c, graph, grid, level, start, count, turn, (first, stride))
+            grid.expand(Frontier(level, start, count, turn), (first, stride))
             ok, new = k.grid_barrier(control, [(control, TAIL + (turn & 3))])
-            return level + 1, start + count, new, stopped(level + 1, new, state.visited), ok
+            return level + 1, start + count, new, stopped(level + 1, new, m.visited), ok
 
         is_small = count <= c.solo_in
         out = k.if_(is_small, small, level, start, count, done, ok)
@@ -117,46 +122,12 @@ def body(k, c, graph, state):
         0,
         0,
         count,
-        stopped(k.const(0), count, state.visited),
+        stopped(k.const(0), count, m.visited),
         ok,
         0,
     )
-    _write_results(k, c, graph, state, start + count)
+    _write_results(k, c, m, start + count)
     return level + k.cast(count > 0, "i32"), ok
-
-
-def expand(k, c, graph, place, level, start, count, turn, over):
-    """Expands a frontier of `count` entries, this warp those from over[0] on in strides of over[1].
-
-    place: where bits and frontier are, a `Grid` or a `SingleCTA`. turn selects the word that counts
-    the next frontier.
-    """
-
-    def entries(i0):
-        i = i0 + k.lane
-        entry = i // c.quads
-        vertex = place.entry(level, start, entry, entry < count)
-
-        def one_quad(quad, meanwhile=lambda: None):
-            near = k.load_vec(graph.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
-            meanwhile()
-            won = claim(k, c, place.bits, near)
-            place.append(near, won, level, start + count, vertex, turn)
-            return k.where(near[3] < 0, ~near[3], -1)
-
-        part = i - entry * c.quads
-        quad = k.where(vertex >= 0, vertex * c.quads + part, -1)
-
-        def record():
-            place.record(start + entry, vertex, level, (vertex >= 0) & (part == 0))
-
-        if c.linked:
-            record()
-            k.while_(lambda quad: k.any(quad >= 0), one_quad, quad)
-        else:
-            one_quad(quad, record)
-
-    k.for_(over[0], count * c.quads, over[1], entries)
 
 
 def place_of_bit(k, c, v):
@@ -187,85 +158,132 @@ def claim(k, c, bits, near):
     return [t & (old & bit == 0) for t, old, (_, bit) in zip(is_valid, olds, places, strict=True)]
 
 
-def log_entry(k, c, state, at, v, level, parent, mask):
-    entry = (v, level, parent, 0) if c.parents else (v, level)
-    k.store_vec(state.log, at * c.entry, entry, mask=mask)
+def log_entry(k: Simt, c: Problem, m: Arrays, at: Value, entry: tuple, mask: Value) -> None:
+    """Stores (vertex, level, parent) at place `at` of the log."""
+    k.store_vec(m.log, at * c.entry, (*entry, 0) if c.parents else entry[:2], mask=mask)
 
 
-def _initialise(k, c, state, source, valid):
+def _initialise(k, c, m, source, valid):
     def clear(i):
-        k.store(state.levels, i, -1)
+        k.store(m.levels, i, -1)
         if c.parents:
-            k.store(state.parents, i, -1)
+            k.store(m.parents, i, -1)
 
     word, bit = place_of_bit(k, c, source)
     k.spread(c.n, clear)
-    k.spread(c.words, lambda w: k.store(state.visited, w, k.where(valid & (w == word), bit, 0)))
-    log_entry(k, c, state, k.const(0), source, 0, source, (k.cta == 0) & (k.thread == 0))
+    k.spread(c.words, lambda w: k.store(m.visited, w, k.where(valid & (w == word), bit, 0)))
+    log_entry(k, c, m, k.const(0), (source, 0, source), (k.cta == 0) & (k.thread == 0))
 
 
-def _write_results(k, c, graph, state, reached):
+def _write_results(k, c, m, reached):
     """Levels and parents of all logged vertices, in the caller's numbering."""
 
     def old(v):
-        return v if graph.order is None else k.load(graph.order, v, cache="nc")
+        return v if m.order is None else k.load(m.order, v, cache="nc")
 
     def result(i):
-        v, level, *parent = k.load_vec(state.log, i * c.entry, c.entry, cache="fresh")
+        v, level, *parent = k.load_vec(m.log, i * c.entry, c.entry, cache="fresh")
         v = old(v)
-        k.store(state.levels, v, level)
+        k.store(m.levels, v, level)
         if c.parents:
-            k.store(state.parents, v, old(parent[0]))
+            k.store(m.parents, v, old(parent[0]))
 
     k.spread(reached, result)
 
 
-def _reserve(k, won, tail, slot):
-    """(votes, total, base): ballots of `won` for each neighbour, their number of bits, and
-    `base()`, which reserves so many places by word `slot` of `tail` and returns the first.
-    """
-    votes = [k.ballot(w) for w in won]
-    total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
-    return votes, total, lambda: k.shfl(k.atomic("add", tail, slot, total, mask=k.lane == 0), 0)
+class Frontier(NamedTuple):
+    """Vertices of a level: entries start .. start + count - 1 of the log; `turn` selects the word
+    that counts the next frontier."""
+
+    level: Any
+    start: Any
+    count: Any
+    turn: Any
 
 
-def _each(k, near, won, votes, base, store):
-    """store(position, vertex, mask) for every vertex with `won`."""
-    for v, w, b in zip(near, won, votes, strict=True):
-        store(base + k.lanes_below(b), v, w)
-        base = base + k.popc(b)
+class Place(ABC):
+    """Where the bits and the frontier are."""
+
+    bits: Array
+
+    def __init__(self, k: Simt, c: Problem, m: Arrays):
+        self.k, self.c, self.m = k, c, m
+
+    @abstractmethod
+    def entry(self, f: Frontier, i: Value, is_valid: Value) -> Value:
+        """The vertex of entry i of the frontier, -1 where not valid."""
+
+    @abstractmethod
+    def record(self, at: Value, vertex: Value, level: Any, mask: Value) -> None:
+        """Logs a vertex that is expanded, if it was not logged when it was found."""
+
+    @abstractmethod
+    def append(self, f: Frontier, near: Any, won: list[Value], parent: Value) -> None:
+        """Puts the vertices with `won` into the next frontier."""
+
+    def expand(self, f: Frontier, over: tuple[Any, Any]) -> None:
+        """Expands a frontier, this warp the entries from over[0] on in strides of over[1]."""
+        k, c, m = self.k, self.c, self.m
+
+        def entries(i0):
+            i = i0 + k.lane
+            entry = i // c.quads
+            vertex = self.entry(f, entry, entry < f.count)
+
+            def one_quad(quad, meanwhile=lambda: None):
+                near = k.load_vec(m.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
+                meanwhile()
+                won = claim(k, c, self.bits, near)
+                self.append(f, near, won, vertex)
+                return k.where(near[3] < 0, ~near[3], -1)
+
+            part = i - entry * c.quads
+            quad = k.where(vertex >= 0, vertex * c.quads + part, -1)
+
+            def record():
+                self.record(f.start + entry, vertex, f.level, (vertex >= 0) & (part == 0))
+
+            if c.linked:
+                record()
+                k.while_(lambda quad: k.any(quad >= 0), one_quad, quad)
+            else:
+                one_quad(quad, record)
+
+        k.for_(over[0], f.count * c.quads, over[1], entries)
 
 
-class Grid:
+class Grid(Place):
     """All CTAs: bits and frontier in global memory."""
 
-    def __init__(self, k, c, state):
-        self.k, self.c, self.state, self.bits = k, c, state, state.visited
+    def __init__(self, k: Simt, c: Problem, m: Arrays):
+        super().__init__(k, c, m)
+        self.bits = m.visited
 
-    def entry(self, level, start, i, is_valid):
-        return self.k.load(
-            self.state.log, (start + i) * self.c.entry, mask=is_valid, other=-1, cache="fresh"
-        )
+    def entry(self, f, i, is_valid):
+        at = (f.start + i) * self.c.entry
+        return self.k.load(self.m.log, at, mask=is_valid, other=-1, cache="fresh")
 
     def record(self, at, vertex, level, mask):
-        """Nothing to do: `append` has logged the vertex."""
+        pass  # `append` has logged the vertex
 
-    def append(self, near, won, level, after, parent, turn):
-        k, c, state = self.k, self.c, self.state
+    def append(self, f, near, won, parent):
+        """Adds to the word of TAIL of this turn."""
+        k, c, m = self.k, self.c, self.m
+        after = f.start + f.count
 
         def store(at, v, mask):
-            log_entry(k, c, state, after + at, v, level + 1, parent, mask)
+            log_entry(k, c, m, after + at, (v, f.level + 1, parent), mask)
             k.prefetch(
-                state.adjacency, v * (4 * c.quads), mask=mask
+                m.adjacency, v * (4 * c.quads), mask=mask
             )  # it arrives in L2 during the barrier
             if c.quads > 2:
-                k.prefetch(state.adjacency, v * (4 * c.quads) + 4 * c.quads - 1, mask=mask)
+                k.prefetch(m.adjacency, v * (4 * c.quads) + 4 * c.quads - 1, mask=mask)
 
-        votes, total, base = _reserve(k, won, state.control, TAIL + (turn & 3))
-        k.if_(total > 0, lambda: _each(k, near, won, votes, base(), store))
+        word = TAIL + (f.turn & 3)
+        put(k, near, won, lambda total: reserve(k, m.control, word, total), store)
 
 
-class SingleCTA:
+class SingleCTA(Place):
     """CTA 0 works alone: bits (if they fit) and frontier in shared memory, two queues by the parity
     of the level.
 
@@ -274,57 +292,66 @@ class SingleCTA:
     of one for each slot of the row that found it. Word turn & 3 of `tails` counts the next queue.
     """
 
-    def __init__(self, k, c, state):
-        self.k, self.c, self.state = k, c, state
+    def __init__(self, k: Simt, c: Problem, m: Arrays):
+        super().__init__(k, c, m)
         self.width = 2 if c.parents else 1
         self.queues, self.tails = k.shared(2 * self.width * c.queue), k.shared(4)
-        self.bits = k.shared(c.words) if c.shared_bits else state.visited
+        self.bits = k.shared(c.words) if c.shared_bits else m.visited
 
     def at(self, level, i):
         return ((level & 1) * self.c.queue + i) * self.width
 
-    def entry(self, level, start, i, is_valid):
+    def entry(self, f, i, is_valid):
         vertex, *self.parent = self.k.load_vec(
-            self.queues, self.at(level, i), self.width, mask=is_valid, other=-1
+            self.queues, self.at(f.level, i), self.width, mask=is_valid, other=-1
         )
         return vertex
 
     def record(self, at, vertex, level, mask):
-        log_entry(self.k, self.c, self.state, at, vertex, level, *(self.parent or [0]), mask)
+        parent = self.parent[0] if self.parent else 0
+        log_entry(self.k, self.c, self.m, at, (vertex, level, parent), mask)
 
-    def append(self, near, won, level, after, parent, turn):
+    def append(self, f, near, won, parent):
+        """Adds to word turn & 3 of `tails`."""
         k, c = self.k, self.c
 
         def queue(at, v, mask):
-            k.store_vec(self.queues, self.at(level + 1, at), (v, parent)[: self.width], mask=mask)
+            k.store_vec(self.queues, self.at(f.level + 1, at), (v, parent)[: self.width], mask=mask)
 
         def log(at, v, mask):
             queue(at, v, mask & (at < c.queue))
-            log_entry(k, c, self.state, after + at, v, level + 1, parent, mask & (at >= c.queue))
+            entry = v, f.level + 1, parent
+            log_entry(k, c, self.m, f.start + f.count + at, entry, mask & (at >= c.queue))
 
-        votes, total, base = _reserve(k, won, self.tails, turn & 3)
+        votes = [k.ballot(w) for w in won]
+        total = functools.reduce(operator.add, map(k.popc, votes))
 
-        def put():
-            first = base()
+        def each(base, store):
+            for v, w, b in zip(near, won, votes, strict=True):
+                store(base + k.lanes_below(b), v, w)
+                base = base + k.popc(b)
+
+        def some():
+            first = reserve(k, self.tails, f.turn & 3, total)
             full = first + total > c.queue
-            k.if_(~full, lambda: _each(k, near, won, votes, first, queue))
-            k.if_(full, lambda: _each(k, near, won, votes, first, log))
+            k.if_(~full, lambda: each(first, queue))
+            k.if_(full, lambda: each(first, log))
 
-        k.if_(total > 0, put)
+        k.if_(total > 0, some)
 
     def enter(self, level, start, count):
         """Copies visited bits and frontier from global to shared memory."""
-        k, c, state = self.k, self.c, self.state
+        k, c, m = self.k, self.c, self.m
         if c.shared_bits:
             k.for_(
                 k.thread * 4,
                 c.words,
                 k.threads * 4,
-                lambda w: k.store_vec(self.bits, w, k.load_vec(state.visited, w, 4, cache="fresh")),
+                lambda w: k.store_vec(self.bits, w, k.load_vec(m.visited, w, 4, cache="fresh")),
             )
 
         def copy(i):
-            v, _, *parent = k.load_vec(state.log, (start + i) * c.entry, c.entry, cache="fresh")
+            v, _, *parent = k.load_vec(m.log, (start + i) * c.entry, c.entry, cache="fresh")
             k.store_vec(self.queues, self.at(level, i), (v, *parent)[: self.width])
 
         k.for_(k.thread, count, k.threads, copy)
@@ -339,10 +366,11 @@ class SingleCTA:
 
         def log(i):
             entry = k.load_vec(self.queues, self.at(level, i), self.width)
-            log_entry(k, c, self.state, start + i, entry[0], level, entry[-1], k.const(True, "i1"))
+            logged = entry[0], level, entry[-1]
+            log_entry(k, c, self.m, start + i, logged, k.const(True, "i1"))
 
         def back(w):
-            k.store_vec(self.state.visited, w, k.load_vec(self.bits, w, 4))
+            k.store_vec(self.m.visited, w, k.load_vec(self.bits, w, 4))
 
         k.for_(k.thread, k.minimum(count, c.queue), k.threads, log)
         if c.shared_bits:

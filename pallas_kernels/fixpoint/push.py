@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..simt.scalar_jaxpr import KINDS, evaluate, trace
-from ..sssp.api import Config, run
-from ..sssp.rounds import MAX
+from ..sssp.api import run
+from ..sssp.problem import MAX, Config, Rule
 
 DTYPES = ("float32", "int32", "bool")
 ORDERS = ("min", "max")  # of booleans: and, or
@@ -57,8 +57,7 @@ def fixpoint_push(
     width = (jnp.float32(jnp.inf) if real else jnp.int32(MAX)) if delta is None else delta
     operands = {"start": keys_of(x0, add), "delta": jnp.atleast_1d(width)}
     graph = (indptr, indices, _word(data)), prepared
-    fixed = {"real": real, "symmetric": False, "parents": False, "limit": None, "extend": extend}
-    out = run(graph, operands, config, interpret, "fixpoint_push", **fixed)
+    out = run(graph, operands, Rule(real, extend=extend), config, interpret, "fixpoint_push")
     keys = out.get("distances", out["labels"])
     return values_of(keys, add, dtype), out["summary"][0], out["summary"][1]
 

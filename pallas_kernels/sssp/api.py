@@ -1,8 +1,8 @@
 """Single-source shortest paths, non-negative weights, in one launch (see `rounds.py`)."""
 
 import dataclasses
+import functools
 import math
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -14,30 +14,9 @@ from jax import lax
 from ..layouts.adjacency import is_low_degree
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
-from . import any_degree, low_degree, rounds
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """How a search is spread over the GPU; `default_config` chooses it."""
-
-    ctas: int = 0  # 0: as many as are resident
-    threads: int = 1024
-    # low_degree: edges that a warp follows before the round ends, 1 for queues beyond hop_most
-    hops: int = 16
-    hop_most: int = 65536
-    together: int = 3  # quads of a row whose edges are relaxed together
-    # any_degree: edges of a range, strides of 32 edges in flight together, vertices buffered in
-    # shared memory
-    span: int = 128
-    unroll: int = 4
-    near_buffer: int = 8192
-    far_buffer: int = 16384
-    # any_degree: long ranges that a warp takes in one step; a round is small below so many edges a
-    # warp, and so is far below so many vertices a warp
-    taken: int = 8
-    small_round: int = 16
-    small_far: int = 16
+from ..simt.primitives import Simt
+from . import any_degree, low_degree
+from .problem import Arrays, Config, Problem, Rule
 
 
 def default_config(n: int, nnz: int, *, low_degree: bool) -> Config:
@@ -108,33 +87,20 @@ def sssp(
     above the right ones and may lack a parent (-1); labels is a list of k values that know minimum
     and maximum.
     """
-    options = {"symmetric": symmetric, "targets": targets, "limit": limit, "parents": parents}
-    how = {"config": config, "interpret": interpret}
-    return _search(indptr, indices, weights, source, delta, prepared, **options, **how)[:4]
+    rule = Rule(weights.dtype == jnp.float32, symmetric, parents, limit)
+    search = functools.partial(_search, rule, targets, config, interpret)
+    return search((indptr, indices, weights), prepared, source, delta)[:4]
 
 
-def _search(
-    indptr,
-    indices,
-    weights,
-    source,
-    delta,
-    prepared=None,
-    *,
-    symmetric=False,
-    targets=None,
-    limit=None,
-    parents=True,
-    config=None,
-    interpret=False,
-) -> Any:
+def _search(rule, targets, config, interpret, graph, prepared, source, delta) -> Any:
     """`sssp`, and (splits of the far queue, entries of the near queue relaxed)."""
-    n, real = indptr.shape[0] - 1, weights.dtype == jnp.float32
-    if not real and weights.dtype != jnp.int32:
+    indptr, _, weights = graph
+    n = indptr.shape[0] - 1
+    if weights.dtype not in (jnp.float32, jnp.int32):
         raise TypeError(f"weights are {weights.dtype}: the kernel takes float32 or int32")
     zero = jnp.int32(0)
     if n == 0:
-        tree = jnp.zeros(0, jnp.int32) if parents else None
+        tree = jnp.zeros(0, jnp.int32) if rule.parents else None
         return jnp.zeros(0, weights.dtype), tree, zero, zero, zero, zero
     operands = {
         "source": jnp.atleast_1d(source).astype(jnp.int32),
@@ -142,17 +108,15 @@ def _search(
     }
     if targets is not None and targets.shape[0]:
         operands["targets"] = jnp.asarray(targets, jnp.int32)
-    fixed = {"real": real, "symmetric": symmetric, "parents": parents, "limit": limit}
-    graph = (indptr, indices, weights), prepared or {}
-    out = run(graph, operands, config, interpret, "sssp", **fixed)
+    out = run((graph, prepared or {}), operands, rule, config, interpret, "sssp")
     distances = out.get("distances", out["labels"])
-    if real:
+    if rule.real:
         distances = lax.bitcast_convert_type(distances, jnp.float32)
-    tree = out.get("parents", out["noted"]) if parents else None
+    tree = out.get("parents", out["noted"]) if rule.parents else None
     return distances, tree, *(out["summary"][j] for j in range(4))
 
 
-def run(graph, operands, config, interpret, name, *, real, symmetric, parents, limit, extend=None):
+def run(graph, operands, rule: Rule, config: Config | None, interpret: bool, name: str):
     """One launch: results by name, among them summary: (rounds, status, splits, work).
 
     graph: ((indptr, indices, weights), prepared).
@@ -160,50 +124,40 @@ def run(graph, operands, config, interpret, name, *, real, symmetric, parents, l
     (indptr, indices, weights), prepared = graph
     n, nnz, low = indptr.shape[0] - 1, indices.shape[0], "adjacency" in prepared
     config = config or default_config(n, nnz, low_degree=low)
-    c = types.SimpleNamespace(
-        **dataclasses.asdict(config),
-        n=n,
-        later=later(n, nnz),
-        real=real,
-        capacity=n + nnz // config.span + 1,
-        symmetric=symmetric,
-        parents=parents,
-        limit=limit,
-        extend=extend,
-        targets=operands["targets"].shape[0] if "targets" in operands else 0,
-    )
+    fixed = {"n": n, "later": later(n, nnz), "rule": rule}
+    fixed["targets"] = operands["targets"].shape[0] if "targets" in operands else 0
     if low:
-        kind, entries, adjacency = low_degree, n, prepared["adjacency"]
-        c.quads, c.linked = adjacency.shape[1] // 4, adjacency.shape[0] > n
-        shared = low_degree.shared_words(c)
+        adjacency = prepared["adjacency"]
+        fixed |= {"quads": adjacency.shape[1] // 4, "linked": adjacency.shape[0] > n}
         names = ("adjacency", "lengths", *(["rank"] if "source" in operands else []), "order")
         operands |= {x: prepared[x] for x in names if x in prepared}
     else:
-        kind, entries = any_degree, 4 * c.capacity
-        shared = any_degree.COUNTS + c.near_buffer + c.far_buffer + 12
         operands |= {"indptr": indptr, "indices": indices, "weights": weights}
+    c = Problem(**dataclasses.asdict(config), **fixed)
+    entries = n if low else 4 * any_degree.capacity(c, nnz)
     outputs = {"labels": n, "marks": 2 * n, "queue": 2 * entries, "far": 2 * n}
     if "order" in operands:
         outputs["distances"] = n
-    if parents:
+    if rule.parents:
         outputs["noted"] = n if low else 2 * n
         if "order" in operands or not low:
             outputs["parents"] = n
 
-    def kernel(k, memory):
-        steps, ok, splits, work = rounds.body(k, c, memory, memory, kind)
+    def kernel(k: Simt, m: Arrays):
+        form = low_degree.LowDegree if low else any_degree.AnyDegree
+        steps, ok, splits, work = form(k, c, m).run()
         mine = (k.cta == 0) & (k.thread == 0)
         for j, word in enumerate((steps, 1 - ok, splits, work)):
-            k.store(memory.summary, j, word, mask=mine)
+            k.store(m.summary, j, word, mask=mine)
 
     return launch(
         kernel,
         operands,
         outputs | {"summary": 4},
-        optional=("rank", "order", "targets"),
+        arrays=Arrays,
         ctas=c.ctas or resident_ctas(),
         threads=c.threads,
-        shared_words=shared,
-        name=f"{name}_{kind.__name__.rpartition('.')[2]}",
+        shared_words=(low_degree if low else any_degree).shared_words(c),
+        name=f"{name}_{'low' if low else 'any'}_degree",
         interpret=interpret,
     )

@@ -27,21 +27,17 @@ neither stored nor relaxed, so the search ends once all labels up to the limit a
 """
 
 import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-# Groups of four control words, of which a turn t (a step of the loop) or a split p uses number
-# t & 3 or p & 3:
-FOUND = 40  # control words 40..43: length of the next near queue, by turn
-FAR = 44  # control words 44..47: length of the far queue, by split
-LEAST = 48  # control words 48..51: greatest (MAX - label) put into far, by split
-EDGES = 52  # control words 52..55: edges of the next near queue, by turn
-AWAY = 56  # control words 56..59: entries put into far, by turn
-TAKEN = 60  # control words 60..63: entries of near that warps took, by turn
-ORPHANS = 39  # control word: number of vertices without a recorded parent (`tree.py`)
+from ..frontier.carry import Carry
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Mask, Operand, Value
+from .problem import MAX, Arrays, Problem, Word
+
 DOUBLINGS = 60  # the width is doubled at most so often
 ROUNDS = 16  # small rounds are joined among the first so many rounds
-MAX = 0x7FFFFFFF
-INFINITY = {True: 0x7F800000, False: MAX}
 
 
 def most_rounds(n: int) -> int:
@@ -51,7 +47,7 @@ def most_rounds(n: int) -> int:
 
 
 @dataclasses.dataclass
-class State:
+class State(Carry):
     """The carry of the loop, equal in all CTAs; far and least are set where a split comes next."""
 
     near: Any  # length of the near queue
@@ -70,306 +66,315 @@ class State:
     ok: Any  # 0: a barrier expired
     turn: Any  # steps of the loop
 
-    @classmethod
-    def of(cls, **named):
-        """The named fields as given, all others 0."""
-        return cls(**{field.name: 0 for field in dataclasses.fields(cls)} | named)
 
-    def values(self):
-        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+class Search(ABC):
+    """A search; its subclasses (`low_degree.py`, `any_degree.py`) have the queues and expand them.
 
-
-def branch(k, when, action, s):
-    """The state after `action(s)` where `when` holds, else as it was."""
-
-    def run():
-        t = State(*s.values())
-        action(t)
-        return t.values()
-
-    return State(*k.if_(when, run, *s.values()))
-
-
-def body(k, c, graph, state, kind):
-    """The search; returns (rounds, ok, splits, entries of near relaxed).
-
-    kind: the module that expands near queues.
+    A round of fewer than `small_round` edges is bound by latency; far is small below `small_far`.
+    counted: (group of control words, (shared array, word)) that a barrier adds up.
     """
-    search = _Search(k, c, graph, state, kind)
-    if c.extend is None:
-        ok, near = _from_source(k, c, graph, state, kind)
-    else:
-        ok, near = _from_labels(k, c, graph, state, search.place)
-    first = State.of(
-        near=near, least=MAX, bound=k.maximum(clamped(k, c, k.const(0), search.delta), 1), ok=ok
-    )
 
-    def going_on(*carry):
-        s = State(*carry)
+    small_round, small_far = 0, 0
+    counted: Sequence[tuple[Word, tuple[Array, int]]] = ()
+    limit: Value | None = None  # labels above it are neither stored nor relaxed
+    source: Value
+
+    def __init__(self, k: Simt, c: Problem, m: Arrays):
+        self.k, self.c, self.m = k, c, m
+        self.delta = k.load(m.delta, 0)
+        self.warps = (k.warp * k.ctas + k.cta, k.threads // 32 * k.ctas)
+        self.allocate()
+        self.targets = [self._target(k.load(m.targets, j)) for j in range(c.targets)]
+
+    @abstractmethod
+    def allocate(self) -> None:
+        """Takes the shared memory that the queues need."""
+
+    @abstractmethod
+    def first_queue(self, source: Value, valid: Value) -> Value:
+        """Queues the source; returns the length of the queue."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Empties the buffers of the CTA."""
+
+    @abstractmethod
+    def append(self, s: State, v: Value, mask: Value) -> None:
+        """Queues the lanes' vertices for the next round."""
+
+    @abstractmethod
+    def put_near(self, s: State, vertices: Sequence[Value], won: Sequence[Value]) -> None:
+        """Queues vertices, or buffers them until `flush`."""
+
+    @abstractmethod
+    def put_far(self, s: State, vertices: Sequence[Value], won: Sequence[Value]) -> None:
+        """Puts vertices into far, or buffers them until `flush`."""
+
+    @abstractmethod
+    def report_least(self, s: State, least: Value) -> None:
+        """Reports the least label that this lane put into far."""
+
+    @abstractmethod
+    def flush(self, s: State) -> None:
+        """Appends what the CTA has buffered."""
+
+    @abstractmethod
+    def expand(self, s: State) -> Value:
+        """Relaxes the near queue; returns the least label that this lane put into far."""
+
+    @abstractmethod
+    def note(self, vertex: Operand, parent: Operand, slot: Operand, mask: Mask) -> None:
+        """Records a parent, and the slot of its edge where the form has use for it."""
+
+    @abstractmethod
+    def tree(self, s: State) -> Value:
+        """Makes the parents; returns whether no barrier expired."""
+
+    def run(self) -> tuple[Value, Value, Value, Value]:
+        """The search; returns (rounds, ok, splits, entries of near relaxed)."""
+        k, c = self.k, self.c
+        ok, near = self._from_source() if c.rule.extend is None else self._from_labels()
+        bound = k.maximum(self.clamped(k.const(0), self.delta), 1)
+        first = State.of(near=near, least=MAX, bound=bound, ok=ok)
+        last = first.loop(k, self._going_on, self.step)
+        ok = last.ok
+        if c.rule.parents:
+            ok = ok & self.tree(State(*last.values()))
+        self._write_results()
+        return last.steps, ok, last.pile, last.work
+
+    def _going_on(self, s: State) -> Value:
         more = ((s.near > 0) | (s.far > 0)) & (s.ok == 1)
-        return more if c.extend is None else more & (s.steps < most_rounds(c.n))
+        return more if self.c.rule.extend is None else more & (s.steps < most_rounds(self.c.n))
 
-    last = State(*k.while_(going_on, search.step, *first.values()))
-    ok = last.ok
-    if c.parents:
-        ok = ok & kind.tree(search, State(*last.values()))
-    _write_results(k, c, graph, state)
-    return last.steps, ok, last.pile, last.work
-
-
-def _from_source(k, c, graph, state, kind):
-    """Gives a label to the source alone; returns (ok, length of the near queue)."""
-    source = k.load(graph.source, 0)
-    valid = (source >= 0) & (source < c.n)
-    if graph.rank is not None:
-        source = k.load(graph.rank, k.where(valid, source, 0))
-    _initialise(k, c, state, source, valid, kind)
-    state.source = k.where(valid, source, -1)
-    near = kind.first_queue(k, c, graph, state, source, valid)
-    (ok,) = k.grid_barrier(state.control)
-    return ok, near
-
-
-def _from_labels(k, c, graph, state, place):
-    """Takes labels from graph.start, in the caller's numbering; queues all vertices that have one.
-
-    Returns (ok, length of the near queue).
-    """
-    # appends to the queue that turn 0 reads, counted by control words that turn 0 does not use
-    first = State.of(cur=1, turn=3)
-
-    def vertices(i):
-        is_valid = i < c.n
-        vertex = i if graph.order is None else k.load(graph.order, i, mask=is_valid, cache="nc")
-        label = k.load(graph.start, vertex, mask=is_valid, other=MAX, cache="nc")
-        k.store(state.labels, i, label, mask=is_valid)
-        k.store(state.marks, i, 0, mask=is_valid)
-        k.store(state.marks, c.n + i, 0, mask=is_valid)
-        place.append(first, i, label < INFINITY[c.real])
-
-    place.clear()
-    k.spread_warps(c.n, vertices)
-    adds = [(*word, state.control, at + 3) for at, word in place.counted]
-    return k.grid_barrier(state.control, [(state.control, FOUND + 3)], adds)
-
-
-class _Search:
-    """The steps of the loop: a round or a split."""
-
-    def __init__(self, k, c, graph, state, kind):
-        self.k, self.c, self.graph, self.state, self.kind = k, c, graph, state, kind
-        self.delta = k.load(graph.delta, 0)
-        self.place = kind.Grid(k, c, graph, state)
-        self.targets = [self._target(k.load(graph.targets, j)) for j in range(c.targets)]
-
-    def _target(self, vertex):
+    def _target(self, vertex: Value) -> Value:
         vertex = self.k.maximum(self.k.minimum(vertex, self.c.n - 1), 0)
-        rank = self.graph.rank
+        rank = self.m.rank
         return vertex if rank is None else self.k.load(rank, vertex, cache="nc")
 
-    def step(self, *carry):
-        k = self.k
-        s = State(*carry)
-        self.state.limit = None
-        if self.c.limit is not None:
-            labels = [k.load(self.state.labels, t, cache="fresh") for t in self.targets]
-            self.state.limit = k.const(self.c.limit(labels, MAX, k.minimum, k.maximum))
+    def _from_source(self) -> tuple[Value, Value]:
+        """Gives a label to the source alone; returns (ok, length of the near queue)."""
+        k, c, m = self.k, self.c, self.m
+        source = k.load(m.source, 0)
+        valid = (source >= 0) & (source < c.n)
+        if m.rank is not None:
+            source = k.load(m.rank, k.where(valid, source, 0))
+
+        def clear(i):
+            k.store(m.labels, i, k.where((i == source) & valid, 0, c.infinity))
+            k.store(m.marks, i, 0)
+            k.store(m.marks, c.n + i, 0)
+            if c.rule.parents:
+                self.note(i, c.n, 0, k.const(True, "i1"))
+
+        k.spread(c.n, clear)
+        self.source = k.where(valid, source, -1)
+        near = self.first_queue(source, valid)
+        (ok,) = k.grid_barrier(m.control)
+        return ok, near
+
+    def _from_labels(self) -> tuple[Value, ...]:
+        """Takes labels from m.start, in the caller's numbering; queues all vertices that have one.
+
+        Returns (ok, length of the near queue). It appends to the queue that turn 0 reads, counted
+        by the control words of turn 3, which turn 0 does not use.
+        """
+        k, c, m = self.k, self.c, self.m
+        first = State.of(cur=1, turn=3)
+
+        def vertices(i):
+            is_valid = i < c.n
+            vertex = i if m.order is None else k.load(m.order, i, mask=is_valid, cache="nc")
+            label = k.load(m.start, vertex, mask=is_valid, other=MAX, cache="nc")
+            k.store(m.labels, i, label, mask=is_valid)
+            k.store(m.marks, i, 0, mask=is_valid)
+            k.store(m.marks, c.n + i, 0, mask=is_valid)
+            self.append(first, i, label < c.infinity)
+
+        self.clear()
+        k.spread_warps(c.n, vertices)
+        adds = [(*word, m.control, group.at(3)) for group, word in self.counted]
+        return k.grid_barrier(m.control, [(m.control, Word.FOUND.at(3))], adds)
+
+    def step(self, s: State) -> State:
+        """A round or a split."""
+        k, c = self.k, self.c
+        if c.rule.limit is not None:
+            labels = [k.load(self.m.labels, t, cache="fresh") for t in self.targets]
+            self.limit = k.const(c.rule.limit(labels, MAX, k.minimum, k.maximum))
         self.begin(s)
         relaxing = s.near > 0
-        if self.place.small_round:
-            early = (s.split == 0) & (s.away > 0) & (s.edges < self.place.small_round)
+        if self.small_round:
+            early = (s.split == 0) & (s.away > 0) & (s.edges < self.small_round)
             relaxing = relaxing & ~(early & (s.steps < ROUNDS))
-        s = branch(k, relaxing, self.round, s)
-        s = branch(k, ~relaxing, self.split, s)
+        s = s.after(k, relaxing, self.round).after(k, ~relaxing, self.split)
         s.turn = s.turn + 1
-        return s.values()
+        return s
 
-    def begin(self, s):
-        """Clears the control words of turn + 2: they were last read before the previous barrier and
-        are next written after the coming one."""
+    def begin(self, s: State) -> None:
+        """Clears the words of turn + 2 in the groups FOUND, EDGES, AWAY, TAKEN: they were last read
+        before the previous barrier and are next written after the coming one."""
         mine = (self.k.cta == 0) & (self.k.thread == 0)
-        for word in (FOUND, EDGES, AWAY, TAKEN):
-            self.k.store(self.state.control, word + ((s.turn + 2) & 3), 0, mask=mine)
+        for group in (Word.FOUND, Word.EDGES, Word.AWAY, Word.TAKEN):
+            self.k.store(self.m.control, group.at(s.turn + 2), 0, mask=mine)
 
-    def round(self, s):
+    def round(self, s: State) -> None:
         """Relaxes the near queue."""
         k = self.k
         s.work, s.steps, s.split = s.work + s.near, s.steps + 1, 0
-        if self.place.small_round:
+        if self.small_round:
             more = k.minimum(s.doublings + 1, DOUBLINGS)
-            s.doublings = k.where(s.edges < self.place.small_round, more, 0)
-        least = self.kind.expand(self.k, self.c, self.graph, self.state, s, self.place)
-        self.finish(s, least)
+            s.doublings = k.where(s.edges < self.small_round, more, 0)
+        self.finish(s, self.expand(s))
 
-    def split(self, s):
-        """Raises the bound and moves what is below it from far to near."""
+    def split(self, s: State) -> None:
+        """Raises the bound and moves what is below it from far to near.
+
+        Reads the words of FAR and LEAST of split s.pile, clears those of the split after the next:
+        not in use before the next barrier.
+        """
         k, old = self.k, s.bound
-        if self.place.small_round:
-            now = k.where(s.away < self.place.small_far, s.doublings, 0)
+        if self.small_round:
+            now = k.where(s.away < self.small_far, s.doublings, 0)
             s.doublings = k.where(s.steps < ROUNDS, now, self.c.later)
-        s.bound, s.pile = _next_bound(k, self.c, s, self.delta), s.pile + 1
+        s.bound, s.pile = self._next_bound(s), s.pile + 1
         # near stays in place: the split appends to the queue that is read, behind its entries
         s.cur, s.carried, s.away, s.split = s.cur ^ 1, s.near, 0, 1
         mine = (k.cta == 0) & (k.thread == 0)
-        for word in (
-            FAR,
-            LEAST,
-        ):  # clear those of the next split: not in use before the next barrier
-            k.store(self.state.control, word + ((s.pile + 1) & 3), 0, mask=mine)
-        self.finish(s, _split(k, self.c, self.state, s, self.place, old))
+        for group in (Word.FAR, Word.LEAST):
+            k.store(self.m.control, group.at(s.pile + 1), 0, mask=mine)
+        self.finish(s, self._split(s, old))
 
-    def finish(self, s, least):
-        """Ends a step: adds up what all CTAs found."""
-        self.place.least(s, least)
-        far, least = self.barrier(s, FAR + (s.pile & 3), LEAST + (s.pile & 3))
+    def finish(self, s: State, least: Value) -> None:
+        """Ends a step: adds up what all CTAs found; reads FAR and LEAST of split s.pile."""
+        self.report_least(s, least)
+        far, least = self.barrier(s, Word.FAR.at(s.pile), Word.LEAST.at(s.pile))
         # while near is not 0, a CTA that runs ahead may already add to far: far is not used then
         s.far, s.least = far, MAX - least
 
-    def barrier(self, s, *words):
-        """A grid barrier: sets s.near to what all CTAs queued, returns control words `words`."""
-        k, control, turn = self.k, self.state.control, s.turn & 3
-        self.place.flush(s)
-        counted = self.place.counted
-        adds = [(*word, control, at + turn) for at, word in counted]
-        counters = (FOUND + turn, *(at + turn for at, _ in counted))
+    def barrier(self, s: State, *words: Operand) -> Sequence[Value]:
+        """A grid barrier: sets s.near to what all CTAs queued, returns control words `words`.
+
+        Adds the counts of the CTAs to the words of this turn in the groups of `counted`, and reads
+        these and that of FOUND.
+        """
+        k, control = self.k, self.m.control
+        self.flush(s)
+        adds = [(*word, control, group.at(s.turn)) for group, word in self.counted]
+        counters = (Word.FOUND.at(s.turn), *(group.at(s.turn) for group, _ in self.counted))
         reads = [(control, w) for w in (*counters, *words)]
-        s.ok, near, *words = k.grid_barrier(control, reads, adds)
-        if counted:
-            edges, away, *words = words
+        s.ok, near, *found = k.grid_barrier(control, reads, adds)
+        if self.counted:
+            edges, away, *found = found
             s.edges, s.away = k.where(s.carried > 0, s.edges, 0) + edges, s.away + away
         s.near, s.carried, s.cur = s.carried + near, 0, s.cur ^ 1
-        return words
+        return found
 
+    def _write_results(self) -> None:
+        """Labels and parents in the caller's numbering."""
+        k, m = self.k, self.m
+        if m.order is None:
+            return
 
-def _initialise(k, c, state, source, valid, kind):
-    def clear(i):
-        k.store(state.labels, i, k.where((i == source) & valid, 0, INFINITY[c.real]))
-        k.store(state.marks, i, 0)
-        k.store(state.marks, c.n + i, 0)
-        if c.parents:
-            kind.note(k, state, i, c.n, 0, k.const(True, "i1"))
+        def result(i):
+            v = k.load(m.order, i, cache="nc")
+            k.store(m.distances, v, k.load(m.labels, i, cache="fresh"))
+            if self.c.rule.parents:
+                parent = k.load(m.noted, i, cache="fresh")
+                is_valid = k.below(parent, self.c.n)
+                old = k.load(m.order, parent, mask=is_valid, cache="nc")
+                k.store(m.parents, v, k.where(is_valid, old, parent))
 
-    k.spread(c.n, clear)
+        k.spread(self.c.n, result)
 
+    def clamped(self, label: Value, weight: Value) -> Value:
+        """label (+) weight; the weight is a float32 or an int32 value."""
+        k = self.k
+        if self.c.rule.real:
+            return k.bits(k.bits(label, "f32") + weight, "i32")
+        total = label + weight
+        return k.where(total < 0, MAX, total)
 
-def _write_results(k, c, graph, state):
-    """Labels and parents in the caller's numbering."""
-    if graph.order is None:
-        return
+    def extended(self, labels: Iterable[Value], weights: Iterable[Value]) -> list[Value]:
+        """The labels at the ends of edges: of the caller's algebra, or clamped sums."""
+        extend = self.c.rule.extend
+        pairs = zip(labels, weights, strict=True)
+        if extend is None:
+            return [self.clamped(label, w) for label, w in pairs]
+        return [extend(self.k, label, w) for label, w in pairs]
 
-    def result(i):
-        v = k.load(graph.order, i, cache="nc")
-        k.store(state.distances, v, k.load(state.labels, i, cache="fresh"))
-        if c.parents:
-            parent = k.load(state.noted, i, cache="fresh")
-            is_valid = k.below(parent, c.n)
-            old = k.load(graph.order, parent, mask=is_valid, cache="nc")
-            k.store(state.parents, v, k.where(is_valid, old, parent))
+    def within(self, label: Value) -> Value:
+        """Whether a label is at most the limit."""
+        return label == label if self.limit is None else label <= self.limit
 
-    k.spread(c.n, result)
+    def tight(self, label: Value, weight: Value, other: Value) -> Value:
+        """Whether an edge from a vertex of `label` may be the last one of a shortest path to one of
+        label `other`: farther away, or as far if the weight is zero or absorbed."""
+        extended = self.clamped(label, weight) == other
+        return extended & (label <= other) & (other != self.c.infinity)
 
+    def near_and_far(
+        self, s: State, new: Sequence[Value], old: Sequence[Value], won: Sequence[Value]
+    ) -> tuple[list[Value], list[Value], list[Value]]:
+        """Masks of lowered labels (`won`): new ones below the bound, those at or above it, and of
+        the latter those whose vertices may not be in far yet."""
+        close = [w & (x < s.bound) for w, x in zip(won, new, strict=True)]
+        away = [w & (x >= s.bound) for w, x in zip(won, new, strict=True)]
+        if self.c.marked:
+            return close, away, away
+        return close, away, [w & (x == self.c.infinity) for w, x in zip(away, old, strict=True)]
 
-def clamped(k, c, label, weight):
-    """label (+) weight; the weight is a float32 or an int32 value."""
-    if c.real:
-        return k.bits(k.bits(label, "f32") + weight, "i32")
-    total = label + weight
-    return k.where(total < 0, MAX, total)
+    def least_of(self, least: Value, new: Sequence[Value], away: Sequence[Value]) -> Value:
+        """The least of `least` and of the new labels put into far."""
+        for x, w in zip(new, away, strict=True):
+            least = self.k.where(w, self.k.minimum(least, x), least)
+        return least
 
+    def maximise_least(self, least: Value, tail: Array, word: Operand) -> None:
+        """Maximises word `word` of `tail` by MAX - the least label of the warp."""
+        k = self.k
 
-def extended(k, c, label, weight):
-    """The label at the end of an edge: that of the caller's algebra, or a clamped sum."""
-    return clamped(k, c, label, weight) if c.extend is None else c.extend(k, label, weight)
+        def some():
+            low = k.warp_fold(k.minimum, least)
+            k.reduce("max", tail, word, MAX - low, mask=k.lane == 0)
 
+        k.if_(k.any(least != MAX), some)
 
-def within(label, limit):
-    """Whether a label is at most the limit."""
-    return label == label if limit is None else label <= limit
+    def _next_bound(self, s: State) -> Value:
+        """The bound after a split: it rises beyond the least label of far even if delta is
+        absorbed."""
+        k = self.k
+        least = k.maximum(s.least, s.bound)
+        return k.maximum(self.clamped(least, self._width(s)), k.minimum(least, MAX - 1) + 1)
 
+    def _width(self, s: State) -> Value:
+        """delta * 2^s.doublings, at most MAX."""
+        k = self.k
+        if self.c.rule.real:
+            return self.delta * k.bits((s.doublings + 127) << 23, "f32")
+        doublings = k.minimum(s.doublings, 30)
+        limit = k.shr(k.const(MAX), doublings)
+        return k.where(self.delta > limit, MAX, self.delta << doublings)
 
-def tight(k, c, label, weight, other):
-    """Whether an edge from a vertex of `label` may be the last one of a shortest path to one of
-    label `other`: farther away, or as far if the weight is zero or absorbed."""
-    extended = clamped(k, c, label, weight) == other
-    return extended & (label <= other) & (other != INFINITY[c.real])
+    def _split(self, s: State, old: Value) -> Value:
+        """Moves far: to near below the new bound, out below the old one, else to the next far.
 
+        Returns the lane's least label put there.
+        """
+        k, c, m = self.k, self.c, self.m
+        base = ((s.pile + 1) & 1) * c.n
 
-def _next_bound(k, c, s, delta):
-    """The bound after a split: it rises beyond the least label of far even if delta is absorbed."""
-    least = k.maximum(s.least, s.bound)
-    return k.maximum(clamped(k, c, least, _width(k, c, s, delta)), k.minimum(least, MAX - 1) + 1)
+        def entries(i0, least):
+            i = i0 + k.lane
+            v = k.load(m.far, base + i, mask=i < s.far, other=-1, cache="fresh")
+            label = k.load(m.labels, v, mask=v >= 0, other=-1, cache="fresh")
+            wanted = self.within(label)
+            stays = (label >= s.bound) & wanted
+            if c.marked:
+                k.store(m.marks, c.n + v, 0, mask=(v >= 0) & ~stays)
+            self.put_near(s, [v], [(label >= old) & (label < s.bound) & wanted])
+            self.put_far(s, [v], [stays])
+            return k.where(stays, k.minimum(least, label), least)
 
-
-def _width(k, c, s, delta):
-    """delta * 2^s.doublings, at most MAX."""
-    if c.real:
-        return delta * k.bits((s.doublings + 127) << 23, "f32")
-    doublings = k.minimum(s.doublings, 30)
-    return k.where(delta > k.shr(k.const(MAX), doublings), MAX, delta << doublings)
-
-
-def _split(k, c, state, s, place, old):
-    """Moves far: to near below the new bound, out below the old one, else to the next far.
-
-    Returns the lane's least label put there.
-    """
-    base = ((s.pile + 1) & 1) * c.n
-
-    def entries(i0, least):
-        i = i0 + k.lane
-        v = k.load(state.far, base + i, mask=i < s.far, other=-1, cache="fresh")
-        label = k.load(state.labels, v, mask=v >= 0, other=-1, cache="fresh")
-        wanted = within(label, state.limit)
-        stays = (label >= s.bound) & wanted
-        if marked(c):
-            k.store(state.marks, c.n + v, 0, mask=(v >= 0) & ~stays)
-        place.put_near(s, [v], [(label >= old) & (label < s.bound) & wanted])
-        place.put_far(s, [v], [stays])
-        return k.where(stays, k.minimum(least, label), least)
-
-    worker, workers = place.warps
-    return k.for_(worker * 32, s.far, workers * 32, entries, MAX)[0]
-
-
-def marked(c):
-    """Whether far needs marks (known while tracing): with a limit, labels above it are dropped from
-    far; labels given at the start are finite but not in far."""
-    return c.limit is not None or c.extend is not None
-
-
-def new_to_far(c, away, old):
-    """Masks of vertices that may not be in far yet, among those (`away`) whose label fell from
-    `old` to one at or above the bound."""
-    if marked(c):
-        return away
-    return [w & (x == INFINITY[c.real]) for w, x in zip(away, old, strict=True)]
-
-
-def put(k, vertices, won, allocate, store):
-    """store(position, vertex, mask) for every vertex with `won`; allocate(total) gives the first
-    position."""
-    votes = [k.ballot(w) for w in won]
-    total = sum((k.popc(b) for b in votes[1:]), k.popc(votes[0]))
-
-    def some():
-        base = allocate(total)
-        for v, w, b in zip(vertices, won, votes, strict=True):
-            store(base + k.lanes_below(b), v, w)
-            base = base + k.popc(b)
-
-    k.if_(total > 0, some)
-
-
-def reserve(k, tail, word, total):
-    """Position of the first of `total` entries of this warp, in every lane."""
-    return k.shfl(k.atomic("add", tail, word, total, mask=k.lane == 0), 0)
-
-
-def report_least(k, least, tail, word):
-    """Maximises word `word` of `tail` by MAX - the least label of the warp."""
-
-    def some():
-        low = k.warp_fold(k.minimum, least)
-        k.reduce("max", tail, word, MAX - low, mask=k.lane == 0)
-
-    k.if_(k.any(least != MAX), some)
+        worker, workers = self.warps
+        return k.for_(worker * 32, s.far, workers * 32, entries, MAX)[0]

@@ -26,16 +26,22 @@ on rmat21-22 (0.06), most of it for eight barriers. A call takes some 0.25 ms lo
 GPU: 0.89 (1.08) and 0.55 ms (0.36).
 """
 
-# The primitives are methods of two subclasses, MLIR's dialects are generated: no static types.
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+import dataclasses
+import functools
+from typing import Any
 
-import types
-
+from ...frontier.append import range_count
+from ...frontier.carry import Carry
+from ...frontier.control import Rotation
 from ...rows.by_vertex import Vertices
 from ...simt.barrier import MeshBarrier
+from ...simt.primitives import Simt
+from ...simt.typed import Operand
 from ..any_degree import QUEUED, STAY_PULL
 from ..bottom_up import pull
-from ..top_down import Tail, UnbufferedTail, collect, range_count
+from ..problem import Arrays
+from ..problem import Problem as OneGPU
+from ..top_down import Tail, UnbufferedTail, collect
 from .bitmaps import OnMesh
 from .last_rows import LastRows
 from .levels import FAR, finish
@@ -53,32 +59,46 @@ SQUARES = 2**20  # the unit in which squares of degrees are added
 FIRST = 2  # up to this level, assume that the next frontier has hubs: it is likely to be pulled
 
 
-class State:
-    """The carry of the loop over levels, equal in all CTAs of all devices except for `ranges`.
+@dataclasses.dataclass
+class State(Carry):
+    """The carry of the loop over levels, equal in all CTAs of all devices except for `ranges`."""
 
-    level; ranges: of the queue; vertices: of the frontier, and messages: how many of them are
-    messages not read yet; edges: of the frontier, float32, estimated, 0 if unknown; seen: visited
-    vertices without those messages, isolated vertices included; pulling: the next level is pulled;
-    queued: the queue is made; bits: the bitmap of the visited is valid; half: its current copy;
-    cur: the current queue; ok; turn: number of the next barrier.
-    """
+    level: Any
+    ranges: Any  # of the queue
+    vertices: Any  # of the frontier
+    messages: Any  # how many of them are messages not read yet
+    edges: Any  # of the frontier, float32, estimated, 0 if unknown
+    seen: Any  # visited vertices without those messages, isolated vertices included
+    pulling: Any  # 1: the next level is pulled
+    queued: Any  # 1: the queue is made
+    bits: Any  # 1: the bitmap of the visited is valid
+    half: Any  # its current copy
+    cur: Any  # current queue
+    ok: Any
+    turn: Any  # number of the next barrier
 
-    names = (
-        *("level", "ranges", "vertices", "messages", "edges", "seen", "pulling", "queued", "bits"),
-        *("half", "cur", "ok", "turn"),
-    )
 
-    def __init__(self, *values, **named):
-        self.__dict__.update(zip(self.names, values, strict=False), **named)
+@dataclasses.dataclass(frozen=True)
+class Problem(OneGPU):
+    """The search on this device: n and words are those of its places."""
 
-    def values(self):
-        return tuple(getattr(self, name) for name in self.names)
+    all_places: int = 0  # of all devices
+    vertices: int = 0
+    symmetric: bool = False
+    local_levels: bool = True
+    # control words: the groups; end of the rows; sum of squared degrees; greatest level + 1;
+    # messages sent to each device
+    slots: int = 0
+    linked_word: int = 0
+    squares: int = 0
+    deepest: int = 0
+    sent_to: int = 0
 
 
 class Search:
     """One search: `k` the primitives, `c` sizes and thresholds, `m` the arrays of the kernel."""
 
-    def __init__(self, k, c, m):
+    def __init__(self, k: Simt, c: Problem, m: Arrays):
         self.k, self.c, self.m = k, c, m
         m.sums = k.shared(SUMS)  # (ranges in `buffer`, then as in `messages.py`)
         m.buffer = k.shared(4 * c.buffer)
@@ -87,6 +107,7 @@ class Search:
         self.barrier = MeshBarrier(k, m.control, PAYLOAD_WORDS)
         self.inbox, self.vertices = Inbox(k, c, m), Vertices(k, m, c.n, c.vertices)
         self.last_rows = LastRows(k, c, m)
+        self.groups = Rotation(k, m.control, c.slots, GROUP)
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
 
     def run(self):
@@ -98,15 +119,13 @@ class Search:
 
         def payload(device):
             del device
-            added = (c.linked, c.squares)
+            added = (c.linked_word, c.squares)
             return *own, *(k.load(self.m.control, word, cache="fresh") for word in added), 0
 
         ok = self.barrier.device_barrier(k.const(1), payload)
         end_of_rows = self.last_rows.receive(self.barrier, 3)
         # the sizes of a scan that stops after the last row with entries
-        self.near = types.SimpleNamespace(
-            **vars(c) | {"n": end_of_rows, "words": k.shr(end_of_rows, 5)}
-        )
+        self.near = dataclasses.replace(c, n=end_of_rows, words=k.shr(end_of_rows, 5))
         # mean degree of the vertices with out-edges
         linked = k.maximum(self.barrier.total(3), 1)
         edges = self.barrier.total(2, k.cast)
@@ -130,17 +149,13 @@ class Search:
             turn=2,
         )
 
-        def going_on(*values):
-            s = State(*values)
-            return (s.vertices > 0) & (s.ok == 1)
-
-        last = State(*k.while_(going_on, lambda *v: self.step(State(*v)), *first.values()))
+        last = first.loop(k, lambda s: (s.vertices > 0) & (s.ok == 1), self.step)
         ok, deep = finish(k, c, self.m, self.vertices, self.barrier, last, self.last_rows)
         word = k.where(k.thread == 0, deep, 1 - ok)
         k.store(self.m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
 
     def _initialise(self):
-        """Fills levels, `sent`, the queue; control words c.linked (end of the rows) and c.squares.
+        """Fills levels, `sent`, the queue; words c.linked_word (end of the rows), c.squares.
 
         Returns (start, end) of the source's row; end is -1 if the source lies on another device.
         """
@@ -152,7 +167,7 @@ class Search:
             k.store_vec(m.levels, j * 4, [k.where(i == place, 0, FAR) for i in at])
 
         k.store(m.sums, k.thread, 0, mask=k.thread < SUMS)
-        k.if_((k.cta == 0) & (k.warp == 0), lambda: self.last_rows.find(place, c.linked))
+        k.if_((k.cta == 0) & (k.warp == 0), lambda: self.last_rows.find(place, c.linked_word))
         k.spread(c.n // 4, clear)
         k.spread(c.all_places // 32, lambda w: k.store(m.sent, w, 0))
         self._add_squares()
@@ -188,12 +203,9 @@ class Search:
 
     def step(self, s):
         """One level, or only the bitmap or the queue for one; ends with one device barrier."""
-        k, c, m = self.k, self.c, self.m
-        slot = c.slots + GROUP * (s.turn & 3)
-        # group turn + 2 is free: it was last read at the barrier before, and is next written after
-        # the coming one
-        after = c.slots + GROUP * ((s.turn + 2) & 3)
-        k.store(m.control, after + k.thread, 0, mask=(k.cta == 0) & (k.thread < GROUP))
+        k, c = self.k, self.c
+        slot = self.groups.group(s.turn)
+        self.groups.clear(s.turn)
         pulling = k.const(False, "i1")
         if c.symmetric:
             pulling = (s.pulling == 1) | self.prefer_pull(s.edges, s.seen + s.messages)
@@ -206,28 +218,18 @@ class Search:
                 (collecting, self.make_queue),
             ]
         for when, action in actions:
-            s = self._branch(when, action, s, slot)
+            s = s.after(k, when, functools.partial(action, slot))
         s.turn = s.turn + 1
-        return s.values()
+        return s
 
-    def _branch(self, when, action, s, slot):
-        """The state after `action` where `when` holds, else as it was."""
-
-        def run():
-            t = State(*s.values())
-            action(t, slot)
-            return t.values()
-
-        return State(*self.k.if_(when, run, *s.values()))
-
-    def prefer_pull(self, edges, seen, growth=1.0):
+    def prefer_pull(self, edges, seen, growth: Operand = 1.0):
         """Whether to pull a level whose frontier has edges * growth edges."""
         k, c = self.k, self.c
         edges = edges * growth
         left = k.cast(c.all_places - seen, "f32") * self.mean
         return (edges > float(c.pull_edges)) & (edges * c.alpha > left)
 
-    def device_barrier(self, s, slot):
+    def device_barrier(self, slot, s):
         """The barrier at the end of a step. Adds `sums` to group `slot` of the control words, sends
         the group, and updates ok, the sizes of the frontier and the inbox."""
         k, m, c = self.k, self.m, self.c
@@ -250,7 +252,7 @@ class Search:
         # the degrees of messages are unknown: take the mean degree of the places claimed here
         s.edges = edges + edges * k.cast(s.messages, "f32") / k.cast(k.maximum(new, 1), "f32")
 
-    def push_level(self, s, slot):
+    def push_level(self, slot, s):
         k, c, m = self.k, self.c, self.m
         # the queue is only made if the next level is likely to be pushed too
         queue = k.const(True, "i1")
@@ -260,10 +262,10 @@ class Search:
         tail = Tail(k, c, m, s.cur ^ 1, slot)
         Push(k, c, m, s, tail, queue, self.inbox).run(self.warps)
         tail.flush()
-        self.device_barrier(s, slot)
+        self.device_barrier(slot, s)
         s.level, s.cur, s.queued, s.bits = s.level + 1, s.cur ^ 1, k.cast(queue, "i32"), 0
 
-    def make_bits(self, s, slot):
+    def make_bits(self, slot, s):
         """Makes the bitmap of the visited from the levels, in both copies on all devices."""
         k, m = self.k, self.m
         self.inbox.claim_all(s.level)
@@ -278,31 +280,31 @@ class Search:
 
         k.for_(worker * 32, self.near.words, workers * 32, words)
         keep = s.vertices, s.edges
-        self.device_barrier(s, slot)
+        self.device_barrier(slot, s)
         s.pulling, s.bits, s.queued, s.half = 1, 1, 0, 0
         s.vertices, s.edges = keep
 
-    def pull_level(self, s, slot):
+    def pull_level(self, slot, s):
         k, c, m = self.k, self.c, self.m
         queue = (
             UnbufferedTail(k, c, m, s.cur, slot),
             c.all_places - s.seen <= c.all_places // QUEUED,
         )
-        pull(k, self.near, m, m, s.level, OnMesh(k, self.near, m, s.half), self.warps, queue)
-        self.device_barrier(s, slot)
+        pull(k, self.near, m, s.level, OnMesh(k, self.near, m, s.half), self.warps, queue)
+        self.device_barrier(slot, s)
         left = c.all_places - s.seen
         stay = (s.vertices * c.beta >= c.all_places) | (left <= s.vertices * STAY_PULL)
         s.half, s.queued = s.half ^ 1, k.cast(queue[1], "i32")
         s.pulling, s.level = k.cast(stay, "i32"), s.level + 1
 
-    def make_queue(self, s, slot):
+    def make_queue(self, slot, s):
         """Makes the queue that the last level did not make. Marks visited places as sent, because
         they need no message."""
         k, c, m = self.k, self.c, self.m
         self.inbox.claim_all(s.level)
         s.ok = s.ok & k.grid_barrier(m.control)[0]
         tail = Tail(k, c, m, s.cur, slot)
-        collect(k, self.near, m, m, s.level, self.warps, tail)
+        collect(k, self.near, m, s.level, self.warps, tail)
 
         def mark_sent(w):
             seen = k.load(m.visited, s.half * (c.all_places // 32) + w, cache="fresh")
@@ -311,5 +313,5 @@ class Search:
         k.spread(c.all_places // 32, lambda w: (mark_sent(w), None)[1])
         tail.flush()
         keep = s.vertices
-        self.device_barrier(s, slot)
+        self.device_barrier(slot, s)
         s.vertices, s.queued = keep, 1

@@ -1,7 +1,8 @@
 """Breadth-first search over the rows of several GPUs: levels in one launch on each of them
 (`any_degree.py` holds the kernel)."""
 
-import types
+import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +10,9 @@ import jax.numpy as jnp
 from ...simt.barrier import MeshBarrier
 from ...simt.device import resident_ctas
 from ...simt.launch import launch
-from ...simt.primitives import CONTROL_WORDS
-from ..api import BFSConfig
-from .any_degree import GROUP, PAYLOAD_WORDS, SUMS, Search
+from ...simt.primitives import CONTROL_WORDS, Simt
+from ..problem import Arrays, BFSConfig
+from .any_degree import GROUP, PAYLOAD_WORDS, SUMS, Problem, Search
 from .messages import LONG_ROWS
 
 
@@ -43,25 +44,29 @@ def bfs(
     devices = jax.lax.axis_size(axes)
     places = indptr.shape[0] - 1
     config = config or BFSConfig()
-    c = types.SimpleNamespace(
-        **{name: getattr(config, name) for name in ("threads", "span", "alpha", "beta")},
-        **{name: getattr(config, name) for name in ("pull_edges", "lane_probes", "buffer")},
-        ctas=config.ctas or resident_ctas(),
-        n=places,  # on this device
-        words=places // 32,
+    slots = CONTROL_WORDS + MeshBarrier.control_words(devices, PAYLOAD_WORDS)
+    linked, squares, deepest, sent_to = (slots + 4 * GROUP + j for j in range(4))
+    fixed: dict[str, Any] = dataclasses.asdict(config)
+    fixed["ctas"], words = config.ctas or resident_ctas(), places // 32
+    fixed["unroll"] = max(min(words * 32 // (fixed["ctas"] * config.threads), 4), 1)
+    c = Problem(
+        **fixed,
+        n=places,
+        words=words,
+        capacity=places + indices.shape[0] // config.span + 1,
         all_places=places * devices,
         vertices=n,
         symmetric=symmetric,
         local_levels=local_levels,
-        parents=False,
+        slots=slots,
+        linked_word=linked,
+        squares=squares,
+        deepest=deepest,
+        sent_to=sent_to,
     )
-    c.unroll = max(min(c.words * 32 // (c.ctas * c.threads), 4), 1)
-    c.capacity = places + indices.shape[0] // c.span + 1
-    c.slots = CONTROL_WORDS + MeshBarrier.control_words(devices, PAYLOAD_WORDS)
-    c.linked, c.squares, c.deepest, c.sent_to = (c.slots + 4 * GROUP + j for j in range(4))
 
-    def kernel(k, memory):
-        Search(k, c, memory).run()
+    def kernel(k: Simt, m: Arrays):
+        Search(k, c, m).run()
 
     out = launch(
         kernel,
@@ -80,7 +85,7 @@ def bfs(
             "messages": c.all_places,
             "queue": 8 * c.capacity,
         },
-        optional=("first",),
+        arrays=Arrays,
         ctas=c.ctas,
         threads=c.threads,
         shared_words=SUMS + 4 * c.buffer + 2 * LONG_ROWS + c.threads + 512,

@@ -3,6 +3,7 @@ writes."""
 
 import functools
 import operator
+from typing import Any
 
 from ..bottom_up import Copies
 from .levels import FAR
@@ -16,9 +17,9 @@ class OnMesh(Copies):
     this device's words in a copy.
     """
 
-    def __init__(self, k, c, state, half):
-        super().__init__(k, c, state, half)
-        self.levels, all_words = state.levels, c.all_places // 32
+    def __init__(self, k, c: Any, m, half):
+        super().__init__(k, c, m, half)
+        self.levels, all_words = m.levels, c.all_places // 32
         self.ends, self.far = c.all_places, k.device * (all_words // k.devices)
         self.here, self.there = (h * all_words for h in (half, half ^ 1))
 

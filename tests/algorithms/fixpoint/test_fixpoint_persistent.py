@@ -13,7 +13,7 @@ import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.algorithms.fixpoint import gpu_push as push
 from jaxspv.algorithms.fixpoint.api import _checked, _Loop
-from pallas_kernels.sssp.api import Config
+from pallas_kernels.sssp.problem import Config
 from tests.kernels.test_lowering import lower
 
 SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)

@@ -11,7 +11,7 @@ import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.algorithms.sssp import api as module
 from pallas_kernels.layouts.lengths import prepare_sssp
-from pallas_kernels.sssp.api import Config
+from pallas_kernels.sssp.problem import Config
 
 SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
 

@@ -7,7 +7,7 @@ import pytest
 
 from pallas_kernels.fixpoint.push import fixpoint_push, keys_of, values_of
 from pallas_kernels.layouts.lengths import prepare_sssp
-from pallas_kernels.sssp.api import Config
+from pallas_kernels.sssp.problem import Config
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, random_graph
 from tests.kernels.test_lowering import lower, ring
 

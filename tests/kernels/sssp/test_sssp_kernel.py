@@ -11,7 +11,8 @@ import pytest
 from benchmarks.dev.stress import default_delta
 from pallas_kernels.layouts.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp import rounds
-from pallas_kernels.sssp.api import Config, _search, default_config, later, sssp
+from pallas_kernels.sssp.api import _search, default_config, later, sssp
+from pallas_kernels.sssp.problem import Config, Rule
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
@@ -75,15 +76,11 @@ ANY_DEGREE = {
 
 
 def search(graph, weights, source, delta, config, prepared, **options):
-    f = jax.jit(functools.partial(_search, config=Config(**config), interpret=True, **options))
-    delta = jnp.asarray(delta, weights.dtype)
-    return f(
-        *map(jnp.asarray, graph),
-        jnp.asarray(weights),
-        jnp.int32(source),
-        delta,
-        jax.tree.map(jnp.asarray, prepared),
-    )
+    targets = options.pop("targets", None)
+    rule = Rule(weights.dtype == np.float32, **{"parents": True} | options)
+    f = jax.jit(functools.partial(_search, rule, targets, Config(**config), True))
+    whole, prepared = jax.tree.map(jnp.asarray, ((*graph, weights), prepared))
+    return f(whole, prepared, jnp.int32(source), jnp.asarray(delta, weights.dtype))
 
 
 def check(graph, weights, source, out):

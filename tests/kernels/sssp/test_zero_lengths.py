@@ -15,11 +15,11 @@ from tests.kernels.bfs.test_bfs_kernel import GRAPHS
 def test_vertices_whose_notes_are_lost_find_parents(monkeypatch, symmetric):
     """Two of three notes are overwritten by others, as races may."""
 
-    def stale(k, state, vertex, parent, slot, mask):
-        lost = vertex % 3 != 0
-        k.store_pair(state.noted, 2 * vertex, k.where(lost, vertex, parent), slot, mask=mask)
+    def stale(self, vertex, parent, slot, mask):
+        k, lost = self.k, vertex % 3 != 0
+        k.store_pair(self.m.noted, 2 * vertex, k.where(lost, vertex, parent), slot, mask=mask)
 
-    monkeypatch.setattr(any_degree, "note", stale)
+    monkeypatch.setattr(any_degree.AnyDegree, "note", stale)
     for name, dtype in (("random", np.float32), ("star with a tail", np.int32)):
         graph = GRAPHS[name]
         weights = symmetric_weights(graph, dtype)

@@ -1,0 +1,93 @@
+"""What a search is given: configuration, sizes, arrays."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from ..simt.typed import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class BFSConfig:
+    """How a search is spread over the GPU; `default_bfs_config` chooses it."""
+
+    ctas: int = 0  # 0: as many as are resident
+    threads: int = 1024
+    # low_degree: entries of the frontier queue in shared memory; frontiers up to solo_in enter
+    # the mode of one
+    # CTA, which lasts while they are at most solo_out (at most `queue`)
+    queue: int = 2048
+    solo_in: int = 1536
+    solo_out: int = 2048
+    shared_bits: bool = True
+    pretest: bool = False  # read a bit in global memory before the atomic that claims it
+    # any_degree: edges of a queue entry; edges of a frontier that one CTA expands alone;
+    # thresholds of Beamer
+    span: int = 64
+    solo_edges: int = 1024
+    alpha: float = 14.0
+    beta: int = 24
+    pull_edges: int = 1 << 18  # never pull for fewer frontier edges
+    # in graphs of `many` entries or more: from so many frontier edges on, the edges of the next
+    # frontier are estimated by a sample
+    sampled: int = 1 << 13
+    many: int = 1 << 28
+    lane_probes: int = 8  # in a pull: neighbours after the fourth that one lane probes
+    unroll: int = 4  # vertices that a lane pulls for in one step
+    buffer: int = 2048  # queue entries that a CTA buffers in shared memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem(BFSConfig):
+    """The configuration with the sizes of a graph and what is asked for, known while tracing."""
+
+    n: Any = 0  # an int; in the pull of a mesh, a value
+    words: Any = 0  # of a bitmap
+    nnz: int = 1
+    parents: bool = False
+    stop: Callable[..., Any] | None = None
+    targets: int = 0
+    quads: int = 0  # low_degree: of a row
+    linked: bool = False  # low_degree: rows may continue elsewhere
+    pull: bool = False  # any_degree: the in-edges are known
+    capacity: int = 0  # any_degree: ranges of a queue
+
+    @property
+    def entry(self) -> int:
+        """low_degree: words of an entry of the log."""
+        return 4 if self.parents else 2
+
+
+@dataclasses.dataclass
+class Arrays:
+    """Arrays of the kernel; None where a form has no use for one."""
+
+    levels: Array
+    summary: Array
+    visited: Array  # a bit a vertex; any_degree: two copies
+    source: Array
+    control: Array
+    targets: Any = None
+    parents: Any = None
+    # low_degree
+    adjacency: Any = None
+    rank: Any = None
+    order: Any = None
+    log: Any = None
+    # any_degree
+    indptr: Any = None
+    indices: Any = None
+    in_indptr: Any = None
+    in_indices: Any = None
+    first: Any = None  # the first four neighbours of each vertex
+    isolated: Any = None  # a bit for each vertex without in-edges
+    queue: Any = None  # two queues of ranges
+    # any_degree, of the CTA, in shared memory
+    sums: Any = None
+    buffer: Any = None  # of ranges
+    news: Any = None  # bits that a pull finds: one word for each thread
+    # on a mesh
+    whole: Any = None  # levels by vertex
+    positions: Any = None
+    sent: Any = None  # a bit a place: sent to its device
+    messages: Any = None

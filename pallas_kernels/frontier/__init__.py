@@ -1,0 +1,1 @@
+"""What traversals share: the state a loop carries, rotating control words, appends to queues."""

@@ -1,0 +1,55 @@
+"""How the lanes of a warp append to a queue: one atomic for all of them."""
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Operand, Value
+
+LANE_RANGES = 4  # ranges of a row that its lane stores; the warp stores the others
+
+
+def reserve(k: Simt, tail: Array, word: Operand, total: Value) -> Value:
+    """Position of the first of `total` entries of this warp, in every lane: word `word` of `tail`
+    counts the entries."""
+    return k.shfl(k.atomic("add", tail, word, total, mask=k.lane == 0), 0)
+
+
+def put(
+    k: Simt,
+    vertices: Sequence[Value],
+    won: Sequence[Value],
+    allocate: Callable[[Value], Value],
+    store: Callable[[Value, Value, Value], None],
+) -> None:
+    """store(position, vertex, mask) for every vertex with `won`, several a lane; allocate(total)
+    gives the first position."""
+    votes = [k.ballot(w) for w in won]
+    total = functools.reduce(operator.add, map(k.popc, votes))
+
+    def some():
+        base = allocate(total)
+        for v, w, b in zip(vertices, won, votes, strict=True):
+            store(base + k.lanes_below(b), v, w)
+            base = base + k.popc(b)
+
+    k.if_(total > 0, some)
+
+
+def range_count(span: int, start: Value, end: Value) -> Value:
+    """Ranges of at most `span` edges that start .. end is cut into."""
+    return (end - start + (span - 1)) // span
+
+
+def write_ranges(k: Simt, parts: Value, row: Sequence[Value], store: Callable[..., None]) -> None:
+    """store(j, *row) for j = 0 .. parts - 1 of each lane; all lanes store those of long rows."""
+    k.for_(0, k.minimum(parts, LANE_RANGES), 1, lambda j: store(j, *row))
+
+    def long(left):
+        lane = k.ctz(left)
+        count, *of_lane = (k.shfl(x, lane) for x in (parts, *row))
+        k.for_(k.lane + LANE_RANGES, count, 32, lambda j: store(j, *of_lane))
+        return left & (left - 1)
+
+    k.while_(lambda left: left != 0, long, k.ballot(parts > LANE_RANGES))

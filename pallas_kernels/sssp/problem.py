@@ -1,0 +1,109 @@
+"""What a search for shortest paths is given: configuration, sizes, arrays, control words."""
+
+import dataclasses
+import enum
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..simt.typed import Array
+
+MAX = 0x7FFFFFFF
+INFINITY = {True: 0x7F800000, False: MAX}  # by Problem.real
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """How a search is spread over the GPU; `default_config` chooses it."""
+
+    ctas: int = 0  # 0: as many as are resident
+    threads: int = 1024
+    # low_degree: edges that a warp follows before the round ends, 1 for queues beyond hop_most
+    hops: int = 16
+    hop_most: int = 65536
+    together: int = 3  # quads of a row whose edges are relaxed together
+    # any_degree: edges of a range, strides of 32 edges in flight together, vertices buffered in
+    # shared memory
+    span: int = 128
+    unroll: int = 4
+    near_buffer: int = 8192
+    far_buffer: int = 16384
+    # any_degree: long ranges that a warp takes in one step; a round is small below so many edges a
+    # warp, and so is far below so many vertices a warp
+    taken: int = 8
+    small_round: int = 16
+    small_far: int = 16
+
+
+class Rule(NamedTuple):
+    """What a search computes, known while it is traced."""
+
+    real: bool  # weights are float32, else int32
+    symmetric: bool = False
+    parents: bool = False
+    limit: Callable[..., Any] | None = None  # see `api.sssp`
+    extend: Callable[..., Any] | None = None  # (k, label, weight) -> label; None: their sum
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem(Config):
+    """The configuration with the sizes of a graph and the rule."""
+
+    n: int = 0
+    later: int = 0  # doublings of the width in long searches
+    rule: Rule = Rule(real=True)
+    targets: int = 0
+    quads: int = 0  # low_degree: of a row
+    linked: bool = False  # low_degree: rows may continue elsewhere
+
+    @property
+    def infinity(self) -> int:
+        """The label of unreached vertices."""
+        return INFINITY[self.rule.real]
+
+    @property
+    def marked(self) -> bool:
+        """Whether far needs marks: with a limit, labels above it are dropped from far; labels given
+        at the start are finite but not in far."""
+        return self.rule.limit is not None or self.rule.extend is not None
+
+
+class Arrays(NamedTuple):
+    """Arrays of the kernel; None where a form has no use for one."""
+
+    delta: Array
+    labels: Array
+    marks: Array  # (2 n,): last round that queued a vertex; 1 if it is in far
+    queue: Array  # two near queues
+    far: Array  # two far queues
+    summary: Array
+    control: Array
+    source: Any = None
+    start: Any = None  # labels given instead of a source
+    targets: Any = None
+    noted: Any = None  # parents (low_degree), or pairs of parent and slot (any_degree)
+    parents: Any = None
+    distances: Any = None  # labels in the caller's numbering
+    rank: Any = None
+    order: Any = None
+    indptr: Any = None
+    indices: Any = None
+    weights: Any = None
+    adjacency: Any = None
+    lengths: Any = None
+
+
+class Word(enum.IntEnum):
+    """Control words. All but ORPHANS begin a group of four: a turn t (a step of the loop) or a
+    split p uses number t & 3 or p & 3 of it."""
+
+    ORPHANS = 39  # vertices without a recorded parent (`tree.py`)
+    FOUND = 40  # length of the next near queue, by turn
+    FAR = 44  # length of the far queue, by split
+    LEAST = 48  # greatest (MAX - label) put into far, by split
+    EDGES = 52  # edges of the next near queue, by turn
+    AWAY = 56  # entries put into far, by turn
+    TAKEN = 60  # entries of near that warps took, by turn
+
+    def at(self, number):
+        """Index of the word of a turn or split."""
+        return int(self) + (number & 3)

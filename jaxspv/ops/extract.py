@@ -97,7 +97,7 @@ def _on_host(A: Any, options: Options, *indices: Index) -> bool:
     """Whether it is asked for eagerly, of compressed rows or columns in the memory of a host."""
     if A.format not in ("csr", "csc") or options.writes or options.nse is not None:
         return False
-    if not (A.sorted and A.unique and is_eager(A, *indices)):
+    if A.entry_shape or not (A.sorted and A.unique and is_eager(A, *indices)):
         return False
     return not on_accelerator(A.data, A.indptr)
 
@@ -139,7 +139,7 @@ def _from_host(A: CSR, arrays: tuple[Any, ...], rows: Index, cols: Index) -> Any
     capacity = eager_capacity(count, rows.size * cols.size)
 
     def padded(array, fill, dtype):
-        new = np.full((capacity, *array.shape[1:]), fill, dtype)
+        new = np.full(capacity, fill, dtype)
         new[:count] = array
         return to_device(new)
 

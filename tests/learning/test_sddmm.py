@@ -14,6 +14,7 @@ from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv._core.platforms import using
 from jaxspv.algebra import semirings
 from jaxspv.ops.products.sddmm import by_entry, gpu
+from pallas_kernels.simt.device import Grid
 from tests.kernels.test_lowering import lower
 
 ROW, COL = pattern()
@@ -177,7 +178,7 @@ def test_a_gpu_takes_the_kernel():
 @pytest.mark.parametrize("heads", [(), (2, 2)], ids=str)
 def test_what_a_gpu_runs_is_the_same(heads, monkeypatch):
     """The kernel interpreted, called as it is on a GPU."""
-    kernel = functools.partial(gpu.kernel, threads=64, interpret=True)
+    kernel = functools.partial(gpu.kernel, grid=Grid(threads=64, interpret=True))
     monkeypatch.setattr(gpu, "kernel", kernel)
     monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
     A, X, Y = made(ROW, COL, (M, N)), normal(2, M, *heads, 5), normal(3, N, *heads, 5)

@@ -184,7 +184,6 @@ SHARE = {  # of the cases of a test, in the quick part
     "tests/kernels/test_strong_kernel.py::test_a_long_cycle_and_a_long_path": 0.0,
     "tests/kernels/test_strong_kernel.py::test_components_of_all_sizes": 0.2,
     "tests/kernels/test_strong_kernel.py::test_strong": 0.4,
-    "tests/kernels/test_triangles_kernel.py::test_dense_parts_and_spare_room": 0.34,
     "tests/kernels/test_triangles_kernel.py::test_triangles": 0.04,
     "tests/kernels/layouts/test_prepare.py::test_bfs_and_sssp": 0.06,
     "tests/kernels/layouts/test_prepare.py::test_sliced_rows": 0.02,

@@ -65,7 +65,7 @@ def test_frontier_has_the_sizes_of_the_levels_and_pulls_where_many_are(ax):
     words = [text.get_text() for text in ax.get_legend().get_texts()]
     assert words == ["pushes to the next", "the next pulls"]
     path = Figure().subplots()
-    jsp.plot.frontier(jsp.from_edges(range(5), range(1, 6), shape=(6, 6)), 0, path)
+    jsp.plot.frontier(jsp.from_edges(range(99), range(1, 100), shape=(100, 100)), 0, path)
     assert len({bar.get_facecolor() for bar in path.patches}) == 1  # nothing to pull
 
 

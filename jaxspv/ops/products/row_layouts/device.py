@@ -45,7 +45,7 @@ def sizes(indptr: Array, indices: Array, *, segment: int, levels: int, n_cols: i
     for _ in range(levels):
         rest = length % segment
         counts = count_of(jnp.where(rest > 0, rest, segment + 1), segment + 1)
-        rows.append(counts.at[segment].add(jnp.sum(length // segment)))
+        rows.append(counts.at[segment].add(jnp.sum(length // segment).astype(counts.dtype)))
         length = jnp.where(length > segment, -(-length // segment), 0)
     top = jnp.zeros(2, I32)
     if skew:

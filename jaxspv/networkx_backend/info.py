@@ -129,14 +129,19 @@ def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
         arguments = arguments_of(name, args, kwargs)
     except TypeError as error:
         return f"the arguments are not those of NetworkX's function: {error}"
-    found = (refuse(arguments) for refuse in (*REFUSALS.get(name, ()), _no_attribute))
-    return next((reason for reason in found if reason), True)
+    found = (refuse(arguments) for refuse in REFUSALS.get(name, ()))
+    reason = next((reason for reason in found if reason), None)
+    return reason or _no_attribute({k: arguments.get(k) for k in _attributes(name)}) or True
 
 
 @functools.cache
 def _always_runs(name: str) -> bool:
-    positional, defaults, _ = _parameters(name)
-    return name not in REFUSALS and not {"weight", "distance"} & {*positional, *defaults}
+    return name not in REFUSALS and not _attributes(name)
+
+
+def _attributes(name: str) -> set[str]:
+    """Arguments that name an attribute of edges; a distance without a default is a number."""
+    return {"weight", "distance"} & _parameters(name)[1].keys()
 
 
 class _Spent:
@@ -243,8 +248,7 @@ Refusal = Callable[[dict[str, Any]], str | None]
 
 def _no_attribute(arguments: dict[str, Any]) -> str | None:
     """Refuses a weight that is no name of an attribute."""
-    for name in ("weight", "distance"):
-        value = arguments.get(name)
+    for name, value in arguments.items():
         if callable(value):
             return f"`{name}` is a function: it would be called edge by edge"
         if value is not None and not isinstance(value, str):

@@ -250,7 +250,8 @@ def compare(name, G, C, arguments):
     if backend.can_run(name, (G, *positional), named) is not True:
         return "refused"
     function = original(name)
-    wanted = outcome(function, G, arguments, compared)
+    unchecked = name in VALID  # NetworkX's own draw is not on trial
+    wanted = outcome(function, G, arguments, (lambda value: None) if unchecked else compared)
     if wanted is nx.NetworkXNotImplemented and hasattr(function, "__argmap__"):
         return "refused by a decorator, before backends are asked"
     found = outcome(getattr(backend, name), C, arguments, compared)

@@ -24,7 +24,7 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
 from .compilation import PROGRAMS, as_array, is_eager
-from .derivatives.tangents import instantiate, is_inexact, jvp_of_perturbed
+from .derivatives.tangents import instantiate, is_inexact, jvp_of_perturbed, transpose_of_tangent
 from .operations.call import (
     Call,
     Form,
@@ -63,6 +63,7 @@ class Operation:
         transpose: of an operation that is linear in some operands: `transpose(cotangent, *operands,
             **static)` gives a cotangent for each of these, None for the others. In the place of a
             linear operand it gets shapes and dtypes.
+        linear: `linear(*operands, **static)`: the transpose is that of `tangent`, as solvers ask.
         types: `types(*operands, **static) -> result` of `jax.ShapeDtypeStruct`s, for operands that
             have shapes and dtypes alone. None, or a result of None: found by tracing a form.
         advice: `advice(*operands, **static) -> sentences`: what would make the call faster.
@@ -75,13 +76,14 @@ class Operation:
         tangent: Callable[..., Any] | Literal["definition"] | None = None,
         *,
         transpose: Callable[..., tuple[Any, ...]] | None = None,
+        linear: Callable[..., bool] | None = None,
         types: Callable[..., Any] | None = None,
         advice: Callable[..., Sequence[str]] | None = None,
         internal: bool = False,
     ):
         self.name = name
         self.tangent = self._tangent_of_definition if tangent == "definition" else tangent
-        self.transpose, self.types, self.advice = transpose, types, advice
+        self.transpose, self.linear, self.types, self.advice = transpose, linear, types, advice
         self.internal = internal
         self.impls: list[Form] = []
         self.primitive = primitive = Primitive(name.replace(" ", "_"))
@@ -90,7 +92,7 @@ class Operation:
         primitive.def_impl(self._eager)
         batching.primitive_batchers[primitive] = self._batch
         ad.primitive_jvps[primitive] = self._jvp
-        if transpose is not None:
+        if transpose is not None or linear is not None:
             ad.primitive_transposes[primitive] = self._transpose
         for platform in ("cpu", "cuda", None):
             rule = functools.partial(self._lower, platform or "other")
@@ -327,8 +329,6 @@ class Operation:
         """Cotangents of the leaves in which the operation is linear."""
         structure, _ = self._results(call, types)
         types = call.single(types)
-        transpose = self.transpose
-        assert transpose is not None
 
         def single(cotangents, known):
             given = iter(known)
@@ -338,7 +338,13 @@ class Operation:
             ]
             operands = jax.tree.unflatten(call.tree, leaves)
             cotangent = jax.tree.unflatten(structure, cotangents)
-            parts = transpose(cotangent, *operands, **dict(call.static))
+            if self.transpose is None:
+                assert self.linear is not None and self.tangent is not None
+                if not self.linear(*operands, **dict(call.static)):
+                    raise NotImplementedError(f"`{self.name}` is not linear here: no transpose.")
+                push = functools.partial(self.tangent, **dict(call.static))
+                return transpose_of_tangent(push, cotangent, operands)
+            parts = self.transpose(cotangent, *operands, **dict(call.static))
             found = []
             for operand, part in zip(operands, parts, strict=True):
                 count = len(jax.tree.leaves(operand))

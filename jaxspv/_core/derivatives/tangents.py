@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
 
@@ -93,3 +94,24 @@ def _materialise(leaf):
     if leaf.dtype == jax.dtypes.float0:
         return np.zeros(leaf.shape, jax.dtypes.float0)
     return jnp.zeros(leaf.shape, leaf.dtype)
+
+
+def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: Any) -> list[Array]:
+    """Cotangents of the leaves of `operands` that are types, of a map linear in them."""
+    leaves, tree = jax.tree.flatten(operands)
+    unknown = [isinstance(x, jax.ShapeDtypeStruct) for x in leaves]
+    at = tree.unflatten(
+        jnp.zeros(x.shape, x.dtype) if u else x for x, u in zip(leaves, unknown, strict=True)
+    )
+    result = jax.tree.map(jnp.zeros_like, cotangent)
+
+    def of(live):
+        given = iter(live)
+        dots = [
+            next(given) if u else SymbolicZero(jax.typeof(x).to_tangent_aval())
+            for x, u in zip(leaves, unknown, strict=True)
+        ]
+        return instantiate(result, tangent(at, tree.unflatten(dots), result))
+
+    live = [x for x, u in zip(leaves, unknown, strict=True) if u]
+    return jax.linear_transpose(of, live)(cotangent)[0]

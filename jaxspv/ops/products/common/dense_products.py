@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from ...._core.operation import Operation
-from ....algebra.semirings import plus_times
+from ....algebra.semirings import Semiring, plus_times
 
 if TYPE_CHECKING:
     from ....formats import SparseMatrix
@@ -33,8 +33,14 @@ class Prepared(NamedTuple):
     transposed: SparseMatrix | None = None
 
 
-spmm = Operation("spmm")  # `spmm(semiring, A, X, prepared, flip=)`
-sddmm = Operation("sddmm")  # `sddmm(semiring, A, X, Y)`
+def is_linear(semiring: Semiring, *operands: Any, **static: Any) -> bool:
+    """Whether a product adds ordinary products: it has a transpose by each operand."""
+    del operands, static
+    return semiring.mul.fn is jnp.multiply and semiring.add.atomic(jnp.float32) == "add"
+
+
+spmm = Operation("spmm", linear=is_linear)  # `spmm(semiring, A, X, prepared, flip=)`
+sddmm = Operation("sddmm", linear=is_linear)  # `sddmm(semiring, A, X, Y)`
 
 
 def bare(A: Any) -> Any:

@@ -15,7 +15,7 @@ from ...._core.reductions import in_float32, is_narrow
 from ....algebra.semirings import plus_times
 from ....formats import ELL, SELL
 from ....formats.base import serves
-from ..common.dense_products import Prepared, spmm
+from ..common.dense_products import Prepared, is_linear, spmm
 from ..common.product import Factors, Pairs, joined_tangent, picked_tangent, product, safe, take
 from ..row_layouts import binned, diagonals
 from ..row_layouts.diagonals import Diagonals
@@ -65,7 +65,7 @@ def _advice(semiring, A, x, rows, *, flip):
     return [f"`prepare(A, for_={purpose!r})` would arrange the rows in bins."] if bare else []
 
 
-op = Operation("spmv", _tangent, types=_types, advice=_advice)
+op = Operation("spmv", _tangent, linear=is_linear, types=_types, advice=_advice)
 
 
 def _product(A, x, rows=None):

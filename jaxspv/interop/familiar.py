@@ -3,6 +3,8 @@
 import difflib
 from types import ModuleType
 
+from ..formats.methods.absent import FUNCTIONS
+
 SUBMODULES = (
     *("config", "generators", "graphblas", "io", "learning", "results", "sharding", "until"),
     *("operators", "monoids", "semirings", "plot"),
@@ -42,6 +44,8 @@ FAMILIAR = {  # name in NetworkX, SciPy or LAGraph -> name here
 
 def suggestion(package: ModuleType, name: str) -> str:
     """The end of the message that there is no `name` in the package."""
+    if name in FUNCTIONS:
+        return f"; use {FUNCTIONS[name]}"
     for submodule in SUBMODULES:
         value = getattr(getattr(package, submodule), name, None)
         if getattr(value, "__module__", "").startswith(package.__name__):

@@ -11,6 +11,7 @@ import numpy as np
 from ..algebra.masks import as_mask
 from ..algebra.operators import minus, plus
 from ..formats import SparseMatrix
+from ..formats.foreign import ours
 from ..formats.stored import Stored
 from ..graph import Graph
 from .apply import apply
@@ -149,6 +150,7 @@ def _as_array(index: Any) -> Any:
 
 
 def matmul(A: Any, other: Any) -> Any:
+    other = ours(other)
     if isinstance(other, (SparseMatrix, Graph)):
         return mxm(A, other)
     if is_dense(other) and jnp.ndim(other) >= 2:

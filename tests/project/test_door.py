@@ -5,6 +5,8 @@ import inspect
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
+import scipy.sparse.linalg
 
 import jaxspv as jsp
 from jaxspv.interop import familiar
@@ -77,3 +79,38 @@ def test_a_plan_is_of_the_operation_asked_for_where_others_run_beside():
     plan = jsp.explain("louvain", A)
     assert plan.op == "louvain" and plan.on("cpu").backend == "cpu"
     assert "\nmodularity: " in str(plan)
+
+
+def test_suggestions_for_methods_of_scipy_do_what_they_do_there():
+    S = scipy.sparse.random_array((6, 6), density=0.4, format="csr", rng=np.random.default_rng(0))
+    T = S.T.tocsr()
+    A, B = jsp.from_scipy(S.astype(np.float32)), jsp.from_scipy(T.astype(np.float32))
+    scope = {"jsp": jsp, "jnp": jnp, "A": A, "B": B, "i": 2, "j": 3}
+    for name, *arguments in (
+        ("maximum", T),
+        ("minimum", T),
+        ("trace",),
+        ("count_nonzero",),
+        ("argmax",),
+        ("sqrt",),
+        ("conj",),
+    ):
+        with pytest.raises(AttributeError, match=f"'CSR' has no attribute '{name}'; use `") as said:
+            getattr(A, name)
+        got = eval(str(said.value).split("`")[1], scope)
+        want = getattr(S, name)(*arguments)
+        dense = [v.toarray() if hasattr(v, "toarray") else v for v in (got, want)]
+        np.testing.assert_allclose(*dense, rtol=1e-6, err_msg=name)
+
+
+def test_scipy_takes_a_matrix_as_a_linear_operator():
+    D = np.random.default_rng(0).random((7, 9)).astype(np.float32)
+    operator = scipy.sparse.linalg.aslinearoperator(jsp.from_dense(D))
+    np.testing.assert_allclose(operator @ np.ones(9), D.sum(1), rtol=1e-6)
+    np.testing.assert_allclose(operator.H @ np.ones(7), D.sum(0), rtol=1e-6)
+
+
+def test_a_matrix_of_scipy_is_an_operand_on_the_right():
+    D = np.random.default_rng(0).random((4, 4)).astype(np.float32)
+    product = jsp.from_dense(D) @ scipy.sparse.csr_array(D)
+    np.testing.assert_allclose(product.todense(), D @ D, rtol=1e-6)

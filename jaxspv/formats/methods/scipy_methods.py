@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jax import Array
 
+from . import absent
 from .arithmetic import Arithmetic
 
 if TYPE_CHECKING:
@@ -123,9 +124,24 @@ class SciPyMethods(Arithmetic):
 
     __hash__ = object.__hash__
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> None:
+            """Says what stands in for a method of SciPy that is not here."""
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} has no attribute {name!r}{absent.method(name)}")
+
 
 class SciPyMatrixMethods(SciPyMethods):
     """SciPy's methods that only matrices have."""
+
+    def matvec(self, x: Any) -> Any:
+        """`self @ x`; with `rmatvec` what `scipy.sparse.linalg.aslinearoperator` looks for."""
+        return self @ x  # pyright: ignore[reportOperatorIssue]
+
+    def rmatvec(self, x: Any) -> Any:
+        """`self^H @ x`, the product with the conjugate transpose."""
+        return (x.conj() @ self).conj()
 
     def tocoo(self) -> Any:
         """`asformat("coo")`."""

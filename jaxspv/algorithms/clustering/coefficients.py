@@ -52,8 +52,8 @@ def clustering(
         directed: whether edges have a direction; None: unless the pattern is symmetric (of a
             traced matrix that is not known, and so directed).
         backend, method: of the count of triangles without weights: "native" (in C++, on a CPU),
-            "wedges" (native loops on a CPU without it), "tables" (rows as tables, in two
-            launches on a GPU), "products" (two masked products elsewhere).
+            "tables" (rows as tables, in two launches on a GPU), "products" (two masked products
+            elsewhere).
 
     Returns:
         (n,) float32, or the dtype of the weights. Differentiable in weights > 0.

@@ -1,4 +1,4 @@
-"""Triangles of each vertex: native loops on a CPU, two launches on a GPU, else masked products."""
+"""Triangles of each vertex: C++ on a CPU, two launches on a GPU, else masked products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...formats import CSR
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxm.api import mxm
-from ..triangles.api import not_in_kernels, triangles_of_vertices, upward_edges
+from ..triangles.api import not_in_kernels, upward_edges
 
 of_vertices = Operation("triangles of vertices", types=lambda graph: typed(jnp.int32, graph.n))
 
@@ -26,12 +26,6 @@ def _native(graph: Graph) -> Array:
     """Paths u -> v -> w of upward edges closed by u -> w, in C++."""
     count = jax.ShapeDtypeStruct((graph.n,), jnp.int32)
     return bind.call("triangles_of_vertices", count, graph.out.indptr, graph.out.indices)
-
-
-@of_vertices.register("wedges", backend="cpu")
-def _wedges(graph: Graph) -> Array:
-    """The same by native loops."""
-    return triangles_of_vertices(upward_edges(graph.out))
 
 
 @of_vertices.register("tables", backend="pallas", refuse=not_in_kernels)

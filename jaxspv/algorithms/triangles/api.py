@@ -14,7 +14,6 @@ from pallas_kernels.triangles.count import triangles as by_tables
 from pallas_kernels.triangles.upward import EDGES, upward
 
 from ..._core.compat import kernels_refused
-from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
@@ -61,10 +60,9 @@ def triangle_count(
     Args:
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
         backend: "pallas", "cpu", "xla" or None.
-        method: "native" (in C++, on a CPU), "wedges" (the same by native loops: a CPU without the
-            C++ kernels), "dot" (the rows of both ends of each edge meet: what other devices do),
-            "tables" (one of them is a table in shared memory, in two launches on a GPU), or None:
-            the fastest.
+        method: "native" (in C++, on a CPU), "tables" (the row of one end of each edge is a table
+            in shared memory, in two launches on a GPU), "dot" (the rows of both ends are
+            intersected, elsewhere), or None for these.
 
     Returns:
         `Triangles(count, overflow)`.
@@ -125,25 +123,13 @@ def _native(graph):
     return Triangles(count, over | graph.out.overflow)
 
 
-@op.register("wedges", backend="cpu")
-def _wedges(graph):
-    """The same by native loops."""
-    L = upward_edges(graph.out)
-    each = triangles_of_vertices(L)
-    with jax.enable_x64(True):
-        return Triangles(exact_sum(each) // np.int64(3), L.overflow)
-
-
 @op.register("dot")
 def _dot(graph):
     """Edges u -> v of higher rank and the w that both have such edges to."""
     L = upward_edges(graph.out)
     C = mxm(L, L.T, plus_pair, mask=structure(L), nse=L.nse, method="dot")
-    return _total(jnp.where(jnp.arange(C.nse) < C.count, C.data, 0), C.overflow)
-
-
-def _total(counts: Array, overflow: Array) -> Triangles:
-    return Triangles(exact_sum(counts), overflow)
+    counts = jnp.where(jnp.arange(C.nse) < C.count, C.data, 0)
+    return Triangles(exact_sum(counts), C.overflow)
 
 
 def upward_edges(A: CSR) -> CSR:
@@ -164,36 +150,3 @@ def upward_edges(A: CSR) -> CSR:
     over = A.overflow | (before[-1] > capacity)
     ones = jnp.ones(capacity, jnp.int32)
     return CSR(ones, indices, indptr, over, A.shape, A.sorted, A.unique)
-
-
-def triangles_of_vertices(L: CSR) -> Array:
-    """(n,) int32: the triangles that each vertex lies in, by loops over paths u -> v -> w of upward
-    edges closed by u -> w."""
-    n = L.shape[0]
-    if n == 0 or L.nse == 0:
-        return jnp.zeros(n, jnp.int32)
-
-    def vertex(u, count, mark):
-        first, last = read(L.indptr, u), read(L.indptr, u + 1)
-
-        def note(e, mark):
-            return (write(mark, read(L.indices, e), u),)
-
-        (mark,) = each(first, last, note, mark)
-
-        def middle(e, count, mine):
-            v = read(L.indices, e)
-
-            def closing(f, count, theirs):
-                w = read(L.indices, f)
-                closed = (read(mark, w) == u).astype(jnp.int32)
-                return write(count, w, read(count, w) + closed), theirs + closed
-
-            ends = (read(L.indptr, v), read(L.indptr, v + 1))
-            count, theirs = each(*ends, closing, count, jnp.int32(0))
-            return write(count, v, read(count, v) + theirs), mine + theirs
-
-        count, mine = each(first, last, middle, count, jnp.int32(0))
-        return write(count, u, read(count, u) + mine), mark
-
-    return each(0, n, vertex, jnp.zeros(n, jnp.int32), jnp.full(n, -1, jnp.int32))[0]

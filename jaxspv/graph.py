@@ -24,9 +24,7 @@ from .formats.methods.arithmetic import Products
 from .formats.repeats import canonical
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
-
-    from .shapes import Values
+    from .shapes import Bool, Int, Shaped, Values
 
 LAYOUTS: dict[str, Layout] = {}  # filled by `register_layout`
 

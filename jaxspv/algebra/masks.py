@@ -11,9 +11,7 @@ from jax import Array
 from .._core.pytree import describe, pytree_dataclass, static
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool
-
-    from ..shapes import Sparse
+    from ..shapes import Bool, Sparse
 
 
 @pytree_dataclass

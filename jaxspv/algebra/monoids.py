@@ -33,9 +33,7 @@ from . import operators
 from .operators import BinaryOp, as_binary, element_by_element
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Inexact, Int, Shaped
-
-    from ..shapes import Number
+    from ..shapes import Bool, Inexact, Int, Number, Shaped
 
 Kind = Literal["add", "multiply", "min", "max", "or", "and", "xor", "xnor", "any", "logaddexp"]
 

@@ -16,8 +16,7 @@ from .._core.operations.captured import lifted
 from .._core.pytree import Algebraic, named, pytree_dataclass, static
 
 if TYPE_CHECKING:
-    from jaxtyping import ArrayLike, Int, Shaped
-
+    from ..shapes import ArrayLike, Int, Shaped
 Position = Literal["firsti", "firstj", "secondi", "secondj"]
 
 

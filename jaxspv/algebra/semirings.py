@@ -23,8 +23,7 @@ from .monoids import Monoid, as_monoid
 from .operators import BinaryOp, as_binary, element_by_element
 
 if TYPE_CHECKING:
-    from jaxtyping import Shaped
-
+    from ..shapes import Shaped
 Domain = Callable[[np.dtype], tuple[Any, Any] | None]
 Law = Literal["annihilation", "distributivity"]
 

@@ -19,9 +19,7 @@ from ..graph import Graph, as_graph
 from .common.constant import constant
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-    from ..shapes import Matrix, Sources
+    from ..shapes import Float, Int, Matrix, Sources
 
 
 @result_tuple

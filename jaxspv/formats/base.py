@@ -25,9 +25,7 @@ from .methods.scipy_methods import SciPyMatrixMethods
 from .stored import Edges, Stored
 
 if TYPE_CHECKING:
-    from jaxtyping import Int, Shaped
-
-    from ..shapes import Indices, Number, Values
+    from ..shapes import Indices, Int, Number, Shaped, Values
     from .coo import COO
 
 FORMATS: dict[str, type[SparseMatrix]] = {}  # filled by `register`, read by tests and `asformat`

@@ -19,8 +19,7 @@ from .invariants import check, of_columns, of_rows
 from .stored import Edges, first_slots
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
-
+    from ..shapes import Bool, Int, Shaped
 _C = TypeVar("_C", bound="_Compressed")
 
 

@@ -21,9 +21,7 @@ from ..algebra.masks import Mask, as_mask
 from .methods.scipy_methods import SciPyMethods
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
-
-    from ..shapes import Values
+    from ..shapes import Bool, Int, Shaped, Values
 
 
 def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:

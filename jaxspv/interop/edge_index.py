@@ -18,9 +18,7 @@ from ..formats import SparseMatrix
 from ..graph import Graph
 
 if TYPE_CHECKING:
-    from jaxtyping import ArrayLike, Int, Shaped
-
-    from ..shapes import Matrix, Values
+    from ..shapes import ArrayLike, Int, Matrix, Shaped, Values
 
 
 def from_edge_index(

@@ -11,8 +11,7 @@ from .._core.pytree import is_concrete
 from ..formats import SparseMatrix
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
+    from ..shapes import Int
 VERTICES = ("parents", "labels")  # fields of results that hold vertices
 
 

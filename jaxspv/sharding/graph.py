@@ -20,7 +20,8 @@ from .partition import Partition
 
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
-    from jaxtyping import Int, Shaped
+
+    from ..shapes import Int, Shaped
 
 
 @pytree_dataclass

@@ -10,9 +10,9 @@ from .graph import ShardedGraph
 
 if TYPE_CHECKING:
     from jax import Array
-    from jaxtyping import Shaped
 
     from .._core.platforms import Backend
+    from ..shapes import Shaped
 
 
 @overloadable

@@ -34,9 +34,7 @@ from .tiles import TileRule
 from .xla import search
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Count, Matrix, Sources
+    from ...shapes import Count, Int, Matrix, Sources
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 

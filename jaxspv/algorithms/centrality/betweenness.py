@@ -27,9 +27,7 @@ from .betweenness_cpu import by_distance
 from .betweenness_xla import by_levels, by_tight_edges
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    from ...shapes import Indices, Matrix
+    from ...shapes import Bool, Float, Indices, Matrix
 
 
 @result_tuple

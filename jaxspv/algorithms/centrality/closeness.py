@@ -18,9 +18,7 @@ from ..bfs.api import many as bfs_of_sources
 from ..common.constant import constant
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-    from ...shapes import Matrix
+    from ...shapes import Float, Int, Matrix
 
 SOURCES = 32  # of a search: the bits of a word
 CARRY = 24  # bits of the lower part of a sum of levels

@@ -20,9 +20,7 @@ from ..common.names import elsewhere
 from ..common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
-    from ...shapes import Count, Matrix, Real, Vector
+    from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 
 
 @result_tuple

@@ -23,9 +23,7 @@ from ..common.weights import check_weights, with_real_weights
 from .triangles import of_vertices
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from ...shapes import Matrix
+    from ...shapes import Float, Matrix
 
 
 @reaching

@@ -23,9 +23,7 @@ from ..common.undirected import undirected
 from .triangles import of_vertices
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from ...shapes import Matrix
+    from ...shapes import Float, Matrix
 
 TOGETHER = 32  # vertices of a batch
 

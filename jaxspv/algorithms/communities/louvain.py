@@ -23,9 +23,7 @@ from .louvain_xla import vectorised
 from .modularity import edge_weights, modularity
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-    from ...shapes import Matrix, Real
+    from ...shapes import Float, Int, Matrix, Real
 
 
 @result_tuple

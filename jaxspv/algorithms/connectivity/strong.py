@@ -22,9 +22,7 @@ from ..common.status import finished
 from ..components.api import connected_components
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Matrix
+    from ...shapes import Int, Matrix
 
 
 @result_tuple

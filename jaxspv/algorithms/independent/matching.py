@@ -15,9 +15,7 @@ from ...formats import CSR, SparseMatrix
 from ...formats.foreign import ours
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Matrix
+    from ...shapes import Int, Matrix
 
 
 @result_tuple

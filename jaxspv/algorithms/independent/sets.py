@@ -26,9 +26,7 @@ from ..common.status import finished
 from ..common.undirected import undirected
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-    from ...shapes import Key, Matrix
+    from ...shapes import Bool, Int, Key, Matrix
 
 
 @result_tuple

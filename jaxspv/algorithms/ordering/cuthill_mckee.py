@@ -20,9 +20,7 @@ from ..components.api import connected_components
 from ..fixpoint.api import fixpoint
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Matrix
+    from ...shapes import Int, Matrix
 
 
 @reaching

@@ -36,9 +36,7 @@ from .layout import strength_of
 from .xla import pagerank_xla, pull_row_bins
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
-    from ...shapes import Count, Matrix, Real, Vector
+    from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 
 
 @result_tuple

@@ -22,9 +22,7 @@ from ..sssp.api import sssp
 from ..sssp.forms import traced_delta
 
 if TYPE_CHECKING:
-    from jaxtyping import Int, Num
-
-    from ...shapes import Count, Matrix
+    from ...shapes import Count, Int, Matrix, Num
 
 
 @result_tuple

@@ -21,9 +21,7 @@ from ..common.weights import with_real_weights
 from ..sssp.api import sssp
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Num
-
-    from ...shapes import Count, Matrix, Vector
+    from ...shapes import Bool, Count, Int, Matrix, Num, Vector
 
 
 @result_tuple

@@ -34,9 +34,7 @@ from .tree.jvp import path_tangent
 from .xla import OutEdges
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Num
-
-    from ...shapes import Count, Matrix, Real, Sources
+    from ...shapes import Bool, Count, Int, Matrix, Num, Real, Sources
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 

@@ -25,9 +25,7 @@ from ..common.status import finished
 from ..common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int, Shaped
-
-    from ...shapes import Matrix
+    from ...shapes import Float, Int, Matrix, Shaped
 
 
 @result_tuple

@@ -27,9 +27,7 @@ from ...ops.products.mxm.api import mxm
 from ..common.undirected import undirected
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-    from ...shapes import Matrix
+    from ...shapes import Bool, Int, Matrix
 
 
 @result_tuple

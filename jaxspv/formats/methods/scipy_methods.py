@@ -9,7 +9,7 @@ from jax import Array
 from .arithmetic import Arithmetic
 
 if TYPE_CHECKING:
-    from jaxtyping import Int, Shaped
+    from ...shapes import Int, Shaped
 
 
 class SciPyMethods(Arithmetic):

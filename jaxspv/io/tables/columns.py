@@ -16,7 +16,7 @@ from ...graph import Graph
 from ...interop.labels import Labels
 
 if TYPE_CHECKING:
-    from jaxtyping import Int, Shaped
+    from ...shapes import Int, Shaped
 
 
 def numbered(

@@ -23,8 +23,7 @@ from .frames import read_parquet, required, to_table
 from .lines import Text, weight_kind
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
+    from ...shapes import Int
 LINES = 1 << 16  # of one write
 TABLES = (".parquet", ".feather", ".arrow")
 Column = int | str

@@ -22,9 +22,7 @@ from .score import Dot, Score
 from .xla import op
 
 if TYPE_CHECKING:
-    from jaxtyping import ArrayLike, Num
-
-    from ...shapes import Matrix
+    from ...shapes import ArrayLike, Matrix, Num
 
 
 def attention(

@@ -25,9 +25,7 @@ from ...ops.write_rule.entries import take
 from .draws import NEVER, below, bits, race
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Key, Matrix, Sources, Values
+    from ...shapes import Int, Key, Matrix, Sources, Values
 
 UNROLLED = 16  # fan-outs up to here are compared in one fused program
 WIDTH = 32  # slots of a row that a weighted draw looks at together

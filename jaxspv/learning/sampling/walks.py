@@ -20,9 +20,7 @@ from .draws import below, bits, threshold
 from .neighbors import check_nodes, rows_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Key, Matrix, Sources
+    from ...shapes import Int, Key, Matrix, Sources
 
 MISSED = 24.0  # a step is accepted but for odds of e^-24
 MOST_TRIALS = 4096

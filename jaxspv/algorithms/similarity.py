@@ -16,7 +16,7 @@ from .._core.platforms import Backend
 from .._core.pytree import is_concrete, result_tuple
 from ..formats.csr import sorted_csr
 from ..graph import Graph, as_graph
-from .common.constant import constant
+from .common.derivatives import constant
 
 if TYPE_CHECKING:
     from ..shapes import Float, Int, Matrix, Sources

@@ -18,7 +18,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
-from ..common.constant import constant
+from ..common.derivatives import constant
 from ..common.sources import check_source
 from ..common.undirected import is_undirected
 from ..common.weights import with_real_weights

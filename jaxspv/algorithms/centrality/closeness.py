@@ -15,7 +15,7 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
 from ..bfs.api import many as bfs_of_sources
-from ..common.constant import constant
+from ..common.derivatives import constant
 
 if TYPE_CHECKING:
     from ...shapes import Float, Int, Matrix

@@ -17,7 +17,7 @@ from ...algebra.masks import structure
 from ...algebra.semirings import plus_pair
 from ...graph import Graph
 from ...ops.products.mxm.api import mxm
-from ..common.constant import constant
+from ..common.derivatives import constant
 from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.undirected import undirected
 from .triangles import of_vertices

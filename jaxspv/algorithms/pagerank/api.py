@@ -28,7 +28,7 @@ from ...native import bind
 from ...ops.products.mxm.api import mxm
 from ...ops.products.mxv.api import mxv
 from ...until import iteration_limit
-from ..common.names import elsewhere
+from ..common.sources import elsewhere
 from ..common.status import finished
 from ..common.weights import check_weights, with_real_weights
 from .jvp import implicit_tangent

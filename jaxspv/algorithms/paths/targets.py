@@ -15,8 +15,7 @@ from ...graph import Graph, as_graph
 from ...until import reached
 from ..bfs.api import bfs
 from ..common.edges import endpoints_of
-from ..common.path import path_to
-from ..common.sources import check_source
+from ..common.sources import check_source, path_to
 from ..common.weights import with_real_weights
 from ..sssp.api import sssp
 

@@ -13,7 +13,7 @@ from ..common.frontier import one_of_each
 from ..common.mesh.push import relaxed
 from ..common.mesh.sparse_frontier import capacity_of, compacted, followed, listed
 from .forms import width_over_mean
-from .lengths import extend, infinity
+from .xla import extend, infinity
 
 
 class State(NamedTuple):

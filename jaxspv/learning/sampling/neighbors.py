@@ -16,10 +16,10 @@ from ..._core.batching import batch_max
 from ..._core.eager.kept import kept
 from ..._core.indices import within
 from ..._core.pytree import is_concrete, result_tuple
-from ...algorithms.common.names import refuse_names
+from ...algorithms.common.sources import refuse_names
 from ...formats import SparseMatrix
-from ...formats.foreign import ours
-from ...generators.random import check_key
+from ...formats.base import ours
+from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import take
 from .draws import NEVER, below, bits, race

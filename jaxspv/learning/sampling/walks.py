@@ -13,7 +13,7 @@ from jax import Array, lax
 
 from ..._core.batching import batch_any
 from ..._core.search import lower_bound
-from ...generators.random import check_key
+from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import take
 from .draws import below, bits, threshold

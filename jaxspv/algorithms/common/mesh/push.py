@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ....formats import CSR
-from ...sssp.lengths import extend
+from ...sssp.xla import extend
 from ..frontier import Edges, Queue, append, for_edges
 
 VERTICES, EDGES = 2**14, 2**16  # the most of one chunk

@@ -18,7 +18,6 @@ from ....formats import SparseMatrix
 from ...aggregate import wide
 from ..common.dense_products import Prepared, spmm
 from ..common.dense_products import sddmm as op
-from . import native as native  # registers the kernel in C++, before the loop
 from .by_entry import ByEntry, chunk_for
 
 

@@ -20,8 +20,7 @@ from ...write_rule.call import Options, as_operand_mask
 from ...write_rule.write import as_accum, write_vector
 from ..common.dense_products import Prepared
 from ..common.dense_products import spmm as op
-from ..common.product import positions_as
-from ..common.repeats import joined
+from ..common.product import joined, positions_as
 from . import cpu as cpu  # registers the kernel in C++
 from . import gpu as gpu  # registers the kernel
 from . import xla as xla  # registers the others

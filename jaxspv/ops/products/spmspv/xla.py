@@ -19,10 +19,9 @@ from ....formats.vector import SparseVector, from_present
 from ..common.expand import Runs, capacities, edge_slots, select_runs
 from ..common.product import product, safe, take
 from .api import needs_columns, op
-from .cpu import columns_sequentially, rows_sequentially
+from .cpu import columns_sequentially, multiply, rows_sequentially
+from .cpu import refuse as not_native
 from .merge import merge_rows
-from .native import multiply
-from .native import refuse as not_native
 
 CHUNKS = (1 << 14, 1 << 19)  # edges a step of the scatter method, for small and large frontiers
 SMALL = 1024  # edges that "adaptive" sorts

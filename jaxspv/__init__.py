@@ -77,8 +77,6 @@ from .algorithms.triangles.api import triangle_count as triangle_count
 from .autodiff import grad as grad
 from .autodiff import value_and_grad as value_and_grad
 from .checking import check as check
-from .construct.from_arrays import from_bcoo as from_bcoo
-from .construct.from_arrays import from_bcsr as from_bcsr
 from .construct.from_arrays import from_dense as from_dense
 from .construct.from_arrays import from_edges as from_edges
 from .construct.from_arrays import from_scipy as from_scipy
@@ -112,8 +110,6 @@ from .io.files import load_npz as load_npz
 from .io.files import read_mtx as read_mtx
 from .io.files import save_npz as save_npz
 from .io.files import write_mtx as write_mtx
-from .io.tables.frames import from_table as from_table
-from .io.tables.frames import to_table as to_table
 from .io.tables.text import read_edgelist as read_edgelist
 from .io.tables.text import write_edgelist as write_edgelist
 from .ops.apply import apply as apply

@@ -25,7 +25,7 @@ class Labels:
         names: the name of each vertex.
 
     >>> import jaxspv as jsp
-    >>> A, labels = jsp.from_table({"from": ["Rome", "Pisa"], "to": ["Pisa", "Lucca"]},
+    >>> A, labels = jsp.io.from_table({"from": ["Rome", "Pisa"], "to": ["Pisa", "Lucca"]},
     ...                             "from", "to")
     >>> found = labels.named(jsp.bfs(A, labels.vertex("Rome")))
     >>> found.levels, found.parents["Lucca"]

@@ -90,7 +90,7 @@ def to_table(
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_edges([0, 1], [1, 1], [2.0, 3.0], shape=(2, 2))
-    >>> jsp.to_table(A, jsp.Labels(["Rome", "Pisa"]), weight=None)
+    >>> jsp.io.to_table(A, jsp.Labels(["Rome", "Pisa"]), weight=None)
     {'source': ['Rome', 'Pisa'], 'target': ['Pisa', 'Pisa']}
     """
     if len({source, target, weight}) < 3:

@@ -49,14 +49,15 @@ from .algorithms.connectivity.cores import k_core as k_core
 from .algorithms.connectivity.strong import (
     strongly_connected_components as strongly_connected_components,
 )
+from .algorithms.cuthill_mckee import reverse_cuthill_mckee as reverse_cuthill_mckee
 from .algorithms.degrees import degree_histogram as degree_histogram
 from .algorithms.fixpoint.api import fixpoint as fixpoint
+from .algorithms.forest import minimum_spanning_forest as minimum_spanning_forest
 from .algorithms.independent.matching import (
     maximum_bipartite_matching as maximum_bipartite_matching,
 )
 from .algorithms.independent.sets import greedy_color as greedy_color
 from .algorithms.independent.sets import maximal_independent_set as maximal_independent_set
-from .algorithms.ordering.cuthill_mckee import reverse_cuthill_mckee as reverse_cuthill_mckee
 from .algorithms.pagerank.api import pagerank as pagerank
 from .algorithms.paths.acyclic import is_directed_acyclic_graph as is_directed_acyclic_graph
 from .algorithms.paths.acyclic import topological_sort as topological_sort
@@ -72,7 +73,6 @@ from .algorithms.paths.targets import has_path as has_path
 from .algorithms.similarity import similarity as similarity
 from .algorithms.soft_sssp import soft_sssp as soft_sssp
 from .algorithms.sssp.api import sssp as sssp
-from .algorithms.trees.forest import minimum_spanning_forest as minimum_spanning_forest
 from .algorithms.triangles.api import triangle_count as triangle_count
 from .autodiff import grad as grad
 from .autodiff import value_and_grad as value_and_grad

@@ -1,1 +1,0 @@
-"""Trees in a graph: spanning forests of least weight."""

@@ -18,7 +18,7 @@ from .._core.html import card, pattern
 from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
 from .._core.pytree import describe, is_concrete
 from ..algebra.masks import Mask, as_mask
-from .methods.scipy_methods import SciPyMethods
+from .methods import SciPyMethods
 
 if TYPE_CHECKING:
     from ..shapes import Bool, Int, Shaped, Values

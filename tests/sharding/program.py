@@ -39,8 +39,8 @@ from sharded_calls import (
 )
 
 import jaxspv as jsp
-from jaxspv.algorithms.common.mesh import push
-from jaxspv.algorithms.common.mesh import sparse_frontier as few
+from jaxspv.algorithms.common import mesh as few
+from jaxspv.algorithms.common import mesh as push
 
 RNG = np.random.default_rng(0)
 MESHES = {  # shape, names of the axes, spec

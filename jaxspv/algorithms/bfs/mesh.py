@@ -21,8 +21,7 @@ from ...sharding.kernels import one_kernel_refused
 from ...sharding.operation import mesh_op, refused, spread
 from ...until import check_until
 from ..common.frontier import one_of_each
-from ..common.mesh.push import pulled_by, reached_by
-from ..common.mesh.sparse_frontier import capacity_of, compacted, followed, listed
+from ..common.mesh import capacity_of, compacted, followed, listed, pulled_by, reached_by
 from ..common.sources import check_source
 from ..common.status import finished
 from .api import BFS, UNTIL

@@ -20,7 +20,7 @@ from ...ops.products.mxm.api import mxm
 from ..common.derivatives import constant
 from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.undirected import undirected
-from .triangles import of_vertices
+from ..triangles.api import of_vertices
 
 if TYPE_CHECKING:
     from ...shapes import Float, Matrix

@@ -1,4 +1,4 @@
-"""Triangle counting: a masked product of the edges, each directed to the end of higher degree."""
+"""Triangles, of a graph and of its vertices: masked products of the edges to higher degrees."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from pallas_kernels.triangles.count import CARRY
 from pallas_kernels.triangles.count import triangles as by_tables
+from pallas_kernels.triangles.count import triangles_of_vertices as tables_of_vertices
 from pallas_kernels.triangles.upward import EDGES, upward
 
 from ..._core.compat import kernels_refused
@@ -22,6 +23,7 @@ from ..._core.reductions import exact_sum
 from ...algebra.masks import structure
 from ...algebra.semirings import plus_pair
 from ...formats import CSR
+from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxm.api import mxm
 from ..common.undirected import undirected
@@ -148,3 +150,38 @@ def upward_edges(A: CSR) -> CSR:
     over = A.overflow | (before[-1] > capacity)
     ones = jnp.ones(capacity, jnp.int32)
     return CSR(ones, indices, indptr, over, A.shape, A.sorted, A.unique)
+
+
+of_vertices = Operation("triangles of vertices", types=lambda graph: typed(jnp.int32, graph.n))
+
+
+@of_vertices.register("native", backend="cpu", refuse=bind.refused)
+def _native_of_vertices(graph: Graph) -> Array:
+    """Paths u -> v -> w of upward edges closed by u -> w, in C++."""
+    count = jax.ShapeDtypeStruct((graph.n,), jnp.int32)
+    return bind.call("triangles_of_vertices", count, graph.out.indptr, graph.out.indices)
+
+
+@of_vertices.register("tables", backend="pallas", refuse=not_in_kernels)
+def _tables_of_vertices(graph: Graph) -> Array:
+    """The shorter row of each edge is looked up in a table of the longer one."""
+    pattern = graph.out.indptr, graph.out.indices
+    return tables_of_vertices(*pattern, upward(*pattern))
+
+
+@of_vertices.register("products")
+def _products(graph: Graph) -> Array:
+    """`C<L> = L L^T` counts at the lower two vertices of a triangle, `C<L> = L L` at the upper."""
+    L = upward_edges(graph.out)
+    row, low, below = _counts(mxm(L, L.T, plus_pair, mask=structure(L), nse=L.nse, method="dot"))
+    _, high, above = _counts(mxm(L, L, plus_pair, mask=structure(L), nse=L.nse, method="dot"))
+    count = jnp.zeros(graph.n, jnp.int32)
+    for place, counts in ((row, below), (low, below), (high, above)):
+        count = count.at[place].add(counts, mode="drop")
+    return count
+
+
+def _counts(C: CSR) -> tuple[Array, Array, Array]:
+    """Rows, columns and values, 0 in the padding."""
+    row, col = C.rowcol()
+    return row, col, jnp.where(jnp.arange(C.nse) < C.count, C.data, 0)

@@ -17,10 +17,8 @@ from ...graph import Graph
 from ...interop.labels import Labels
 from ..mtx_header import OFFSETS_ANYWAY, ROWS_A_BYTE
 from ..opening import existing, refusing
-from .columns import entries_named, matrix_of, numbered, values_of
-from .fields import SEPARATORS, check_delimiter, written
-from .frames import read_parquet, required, to_table
-from .lines import Text, weight_kind
+from .frames import entries_named, matrix_of, numbered, read_parquet, required, to_table, values_of
+from .lines import SEPARATORS, Text, check_delimiter, weight_kind, written
 
 if TYPE_CHECKING:
     from ...shapes import Int

@@ -16,8 +16,7 @@ from ..._core.search import lower_bound
 from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import take
-from .draws import below, bits, threshold
-from .neighbors import check_nodes, rows_of
+from .neighbors import below, bits, check_nodes, rows_of, threshold
 
 if TYPE_CHECKING:
     from ...shapes import Int, Key, Matrix, Sources

@@ -52,7 +52,6 @@ from .algorithms.connectivity.strong import (
 from .algorithms.cuthill_mckee import reverse_cuthill_mckee as reverse_cuthill_mckee
 from .algorithms.degrees import degree_histogram as degree_histogram
 from .algorithms.fixpoint.api import fixpoint as fixpoint
-from .algorithms.forest import minimum_spanning_forest as minimum_spanning_forest
 from .algorithms.independent.matching import (
     maximum_bipartite_matching as maximum_bipartite_matching,
 )
@@ -73,6 +72,7 @@ from .algorithms.paths.targets import has_path as has_path
 from .algorithms.similarity import similarity as similarity
 from .algorithms.soft_sssp import soft_sssp as soft_sssp
 from .algorithms.sssp.api import sssp as sssp
+from .algorithms.trees.forest import minimum_spanning_forest as minimum_spanning_forest
 from .algorithms.triangles.api import triangle_count as triangle_count
 from .autodiff import grad as grad
 from .autodiff import value_and_grad as value_and_grad

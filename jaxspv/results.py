@@ -12,7 +12,6 @@ from .algorithms.connectivity.bipartite import Bipartition as Bipartition
 from .algorithms.connectivity.cores import CoreNumbers as CoreNumbers
 from .algorithms.connectivity.strong import StrongComponents as StrongComponents
 from .algorithms.fixpoint.api import Fixpoint as Fixpoint
-from .algorithms.forest import SpanningForest as SpanningForest
 from .algorithms.independent.matching import Matching as Matching
 from .algorithms.independent.sets import Coloring as Coloring
 from .algorithms.independent.sets import IndependentSet as IndependentSet
@@ -26,6 +25,7 @@ from .algorithms.paths.targets import ShortestPath as ShortestPath
 from .algorithms.similarity import Similarity as Similarity
 from .algorithms.soft_sssp import SoftSSSP as SoftSSSP
 from .algorithms.sssp.api import SSSP as SSSP
+from .algorithms.trees.forest import SpanningForest as SpanningForest
 from .algorithms.triangles.api import Triangles as Triangles
 from .formats.choose import FormatChoice as FormatChoice
 from .learning.sampling.neighbors import Neighbors as Neighbors

@@ -11,7 +11,9 @@ from jax import Array
 from .._core.pytree import describe, pytree_dataclass, static
 
 if TYPE_CHECKING:
-    from ..shapes import Bool, Sparse
+    from jaxtyping import Bool
+
+    from ..shapes import Sparse
 
 
 @pytree_dataclass

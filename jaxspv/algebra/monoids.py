@@ -33,7 +33,9 @@ from . import operators
 from .operators import BinaryOp, as_binary, element_by_element
 
 if TYPE_CHECKING:
-    from ..shapes import Bool, Inexact, Int, Number, Shaped
+    from jaxtyping import Bool, Inexact, Int, Shaped
+
+    from ..shapes import Number
 
 Kind = Literal["add", "multiply", "min", "max", "or", "and", "xor", "xnor", "any", "logaddexp"]
 

@@ -16,7 +16,8 @@ from .._core.operations.captured import lifted
 from .._core.pytree import Algebraic, named, pytree_dataclass, static
 
 if TYPE_CHECKING:
-    from ..shapes import ArrayLike, Int, Shaped
+    from jaxtyping import ArrayLike, Int, Shaped
+
 Position = Literal["firsti", "firstj", "secondi", "secondj"]
 
 

@@ -23,7 +23,8 @@ from .monoids import Monoid, as_monoid
 from .operators import BinaryOp, as_binary, element_by_element
 
 if TYPE_CHECKING:
-    from ..shapes import Shaped
+    from jaxtyping import Shaped
+
 Domain = Callable[[np.dtype], tuple[Any, Any] | None]
 Law = Literal["annihilation", "distributivity"]
 

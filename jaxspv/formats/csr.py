@@ -16,8 +16,8 @@ from .._core.pytree import pytree_dataclass, static, transient
 from ..algebra.monoids import plus
 from ..native import bind
 from .base import SparseMatrix, register, search_rows
+from .convert.counting_sort import SPREAD, compressed_by_minor, transposed
 from .coo import COO, sort_coo
-from .counting_sort import SPREAD, compressed_by_minor, transposed
 from .invariants import check, of_columns, of_rows
 from .stored import Edges, first_slots
 

@@ -18,10 +18,12 @@ from .._core.html import card, pattern
 from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
 from .._core.pytree import describe, is_concrete
 from ..algebra.masks import Mask, as_mask
-from .methods import SciPyMethods
+from .methods.scipy_methods import SciPyMethods
 
 if TYPE_CHECKING:
-    from ..shapes import Bool, Int, Shaped, Values
+    from jaxtyping import Bool, Int, Shaped
+
+    from ..shapes import Values
 
 
 def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:

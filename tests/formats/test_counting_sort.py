@@ -7,7 +7,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.platforms import using
-from jaxspv.formats.counting_sort import transposed
+from jaxspv.formats.convert.counting_sort import transposed
 
 
 @pytest.mark.parametrize("backend", ["cpu", "xla"])

@@ -9,15 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.bfs.api import BFSConfig
-from pallas_kernels.bfs.mesh.api import bfs as kernel
-
 from ..._core.platforms import using
 from ...algebra.monoids import min_, plus
 from ...formats.csr import sort_by
 from ...ops.products.spmv.xla import csr_spmv
 from ...sharding.exchange import Local, mine, on_mesh
-from ...sharding.kernels import one_kernel_refused
 from ...sharding.operation import mesh_op, refused, spread
 from ...until import check_until
 from ..common.frontier import one_of_each
@@ -215,41 +211,6 @@ def sharded_bfs(
     source = check_source(source, G.n)
     with using(how["backend"]):
         return finished(op(G, source, until, parents=parents, **how), "bfs")
-
-
-def _refuse(G, source, until, *, parents) -> str | None:
-    del parents
-    if until is not None:
-        return "it goes to the end: `until` stops the other form"
-    if jnp.ndim(source) > 0:
-        return "it takes one source"
-    return one_kernel_refused(G)
-
-
-@op.register("one_launch", backend="pallas", refuse=_refuse)
-def one_launch(
-    G, source, until, *, parents, config: BFSConfig | None = None, interpret: bool = False
-):
-    """Frontiers are exchanged inside the kernel; parents by one pass over the edges after it."""
-    del until
-
-    def body(local: Local, source):
-        levels, own, deep, status = kernel(
-            local.block.indptr,
-            local.block.indices,
-            local.positions,
-            source,
-            axes=local.part.axes,
-            n=local.part.n,
-            symmetric=G.symmetric,
-            local_levels=parents,
-            config=config,
-            interpret=interpret,
-        )
-        tree = local.everywhere(smallest_parents(local, own, source)) if own is not None else None
-        return levels, tree, deep, status
-
-    return BFS(*on_mesh(body, G, source))
 
 
 def search_words(local: Local, sources: Array) -> Array:

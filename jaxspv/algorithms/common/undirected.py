@@ -10,7 +10,7 @@ import numpy as np
 from ..._core.compilation import known_while_tracing, on_gpu
 from ..._core.pytree import is_concrete
 from ...formats import CSR
-from ...formats.transposition import PATTERN, ROUNDED, known_symmetric
+from ...formats.convert.transposition import PATTERN, ROUNDED, known_symmetric
 from ...graph import Graph, as_graph
 
 

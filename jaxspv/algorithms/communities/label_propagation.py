@@ -12,7 +12,7 @@ from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
-from ...formats.counting_sort import compressed_by_minor
+from ...formats.convert.counting_sort import compressed_by_minor
 from ...graph import Graph, as_graph
 from ...until import iteration_limit
 from ..common.edges import endpoints_of

@@ -6,15 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.sssp.mesh.api import sssp as kernel
-
 from ..._core.derivatives.tangents import is_zero
 from ..._core.platforms import using
 from ..._core.pytree import is_concrete
 from ...algebra.monoids import plus
 from ...sharding.exchange import Local, mine, on_mesh
-from ...sharding.graph import ShardedGraph
-from ...sharding.kernels import one_kernel_refused
 from ...sharding.operation import least_weight, mesh_op
 from ...until import check_until, iteration_limit
 from ..bfs.mesh import NO_VERTEX, least_tail, search, smallest_parents
@@ -152,45 +148,3 @@ def sharded_sssp(
     with using(where.get("backend")):
         found = finished(op(G, source, until, delta, most, parents=parents, **where), "sssp")
     return without_negative_cycle(found, "sssp") if negative and max_steps is None else found
-
-
-def _refuse(G, source, until, delta, most, *, parents) -> str | None:
-    del delta, most, parents
-    if until is not None:
-        return "it goes to the end: `until` stops the other form"
-    if jnp.ndim(source) > 0:
-        return "it takes one source"
-    if G.dtype != jnp.float32:
-        return f"its kernel computes in float32, not {G.dtype}"
-    return one_kernel_refused(G)
-
-
-@op.register("one_launch", backend="pallas", refuse=_refuse)
-def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **options):
-    """Lengths go into the other devices' memory inside the kernel; where one falls below 0, or a
-    negative cycle goes round, as the other form; parents by a search after it. options: of the
-    kernel."""
-
-    def body(local: Local, source, delta, most):
-        part, block = local.part, local.block
-        graph = block.indptr, block.indices, block.data, local.positions
-        width = jnp.float32(0) if delta is None else jnp.asarray(delta, jnp.float32)
-        how = {"axes": part.axes, "n": part.n, **options}
-        # without negative weights every other round at least settles a vertex
-        limit = jnp.minimum(most, 2 * part.n + 2)
-        whole, own, rounds, ended, status, below = kernel(*graph, source, width, limit, **how)
-        refused = (below > 0) | ((ended == 0) & (status == 0) & (rounds < most) & (rounds >= limit))
-
-        def by_collectives():
-            end, done = lengths_of(local, source, None, delta, most, low_memory=True)
-            return local.everywhere(end.length), end.length, end.steps, done, jnp.int32(0)
-
-        def together():
-            return whole, own, rounds, ended > 0, status
-
-        lengths, own, rounds, done, status = lax.cond(refused, by_collectives, together)
-        tree = local.everywhere(tree_of(local, own, source)) if parents else None
-        return lengths, tree, rounds, done, jnp.asarray(False), status
-
-    del until
-    return SSSP(*on_mesh(body, G, source, delta, most))

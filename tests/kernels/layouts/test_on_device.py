@@ -11,12 +11,12 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv.algorithms.common import undirected
-from jaxspv.formats import transposition
+from jaxspv.formats.convert import transposition
 from pallas_kernels.layouts import adjacency, ragged, sliced_rows
 from tests.kernels.layouts import numpy_layouts
 
 MODULES = (
-    "formats.transposition",
+    "formats.convert.transposition",
     "algorithms.bfs.api",
     "algorithms.common.undirected",
     "algorithms.common.weights",

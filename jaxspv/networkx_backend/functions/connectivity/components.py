@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 
 from ....algorithms.components.api import connected_components as components_of
-from ....algorithms.forest import minimum_spanning_forest
+from ....algorithms.trees.forest import minimum_spanning_forest
 from ....checking import check
 from ...graph import ConvertedGraph, convert_to_nx
 from ...registry import implements

@@ -12,20 +12,22 @@ from jax import Array, lax
 
 from pallas_kernels.trees.forest import MOST_SLOTS, spanning_forest
 
-from .._core.batching import while_going
-from .._core.compat import kernels_refused
-from .._core.compilation import one_program
-from .._core.operation import Operation, typed
-from .._core.platforms import Backend
-from .._core.pytree import result_tuple
-from ..graph import Graph, as_graph
-from ..native import bind
-from .common.edges import endpoints_of
-from .common.status import finished
-from .common.weights import check_weights, with_real_weights
+from ..._core.batching import while_going
+from ..._core.compat import kernels_refused
+from ..._core.compilation import one_program
+from ..._core.operation import Operation, typed
+from ..._core.platforms import Backend
+from ..._core.pytree import result_tuple
+from ...graph import Graph, as_graph
+from ...native import bind
+from ..common.edges import endpoints_of
+from ..common.status import finished
+from ..common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
-    from ..shapes import Float, Int, Matrix, Shaped
+    from jaxtyping import Float, Int, Shaped
+
+    from ...shapes import Matrix
 
 
 @result_tuple

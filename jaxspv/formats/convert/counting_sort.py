@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._core.batching import vmapped
-from .._core.indices import index_dtype_for
-from .._core.operation import Operation
-from ..native import bind
+from ..._core.batching import vmapped
+from ..._core.indices import index_dtype_for
+from ..._core.operation import Operation
+from ...native import bind
 
 SPREAD = 16  # offsets an entry up to which a counting sort pays
 

@@ -12,8 +12,8 @@ from jax import Array, lax
 
 from pallas_kernels.layouts.ragged import owners_from, piece_of, within
 
-from .._core.compilation import on_gpu, to_device
-from .csr import CSR, sort_by
+from ..._core.compilation import on_gpu, to_device
+from ..csr import CSR, sort_by
 
 EXACT, ROUNDED, PATTERN = range(3)  # how `known_symmetric` compares values
 SMALL = 1 << 16  # entries that NumPy sorts in less time than importing scipy.sparse takes

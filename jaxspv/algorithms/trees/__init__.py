@@ -1,0 +1,1 @@
+"""Trees in a graph: spanning forests of least weight."""

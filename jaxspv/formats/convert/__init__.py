@@ -1,0 +1,1 @@
+"""Conversions between CSR and CSC: counting sorts, transposes with slots."""

@@ -1,0 +1,1 @@
+"""Operators and SciPy's methods of sparse objects; `ops/install.py` sets what they do."""

@@ -49,6 +49,7 @@ from .algorithms.connectivity.cores import k_core as k_core
 from .algorithms.connectivity.strong import (
     strongly_connected_components as strongly_connected_components,
 )
+from .algorithms.cuthill_mckee import reverse_cuthill_mckee as reverse_cuthill_mckee
 from .algorithms.degrees import degree_histogram as degree_histogram
 from .algorithms.fixpoint.api import fixpoint as fixpoint
 from .algorithms.independent.matching import (
@@ -56,7 +57,6 @@ from .algorithms.independent.matching import (
 )
 from .algorithms.independent.sets import greedy_color as greedy_color
 from .algorithms.independent.sets import maximal_independent_set as maximal_independent_set
-from .algorithms.ordering.cuthill_mckee import reverse_cuthill_mckee as reverse_cuthill_mckee
 from .algorithms.pagerank.api import pagerank as pagerank
 from .algorithms.paths.acyclic import is_directed_acyclic_graph as is_directed_acyclic_graph
 from .algorithms.paths.acyclic import topological_sort as topological_sort
@@ -77,8 +77,6 @@ from .algorithms.triangles.api import triangle_count as triangle_count
 from .autodiff import grad as grad
 from .autodiff import value_and_grad as value_and_grad
 from .checking import check as check
-from .construct.from_arrays import from_bcoo as from_bcoo
-from .construct.from_arrays import from_bcsr as from_bcsr
 from .construct.from_arrays import from_dense as from_dense
 from .construct.from_arrays import from_edges as from_edges
 from .construct.from_arrays import from_scipy as from_scipy
@@ -112,8 +110,6 @@ from .io.files import load_npz as load_npz
 from .io.files import read_mtx as read_mtx
 from .io.files import save_npz as save_npz
 from .io.files import write_mtx as write_mtx
-from .io.tables.frames import from_table as from_table
-from .io.tables.frames import to_table as to_table
 from .io.tables.text import read_edgelist as read_edgelist
 from .io.tables.text import write_edgelist as write_edgelist
 from .ops.apply import apply as apply

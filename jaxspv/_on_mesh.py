@@ -2,7 +2,6 @@
 
 from .algorithms.bfs import mesh_gpu as _bfs_gpu  # noqa: F401
 from .algorithms.bfs.mesh import sharded_bfs
-from .algorithms.components import mesh_gpu as _components_gpu  # noqa: F401
 from .algorithms.components.mesh import sharded_connected_components
 from .algorithms.pagerank import mesh_gpu as _pagerank_gpu  # noqa: F401
 from .algorithms.pagerank.mesh import sharded_pagerank

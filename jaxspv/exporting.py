@@ -26,7 +26,7 @@ def export(
     JAX gives no promise that they load in another version, and that safety check is switched off.
 
     Args:
-        fn: traceable; if it is a `jax.jit` of one, that one is traced anew.
+        fn: traceable; of a `jax.jit` the function inside is traced anew.
         backend: "xla", or "pallas" for the kernels of an NVIDIA GPU.
         platforms: as in `jax.export.export`; None: that of the default device, or ("cuda",).
 

@@ -18,15 +18,13 @@ from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
 from ._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
+from .formats.base import ours
 from .formats.convert.transposition import known_symmetric, transposed_with_slots
-from .formats.foreign import ours
+from .formats.csr import canonical
 from .formats.methods.arithmetic import Products
-from .formats.repeats import canonical
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
-
-    from .shapes import Values
+    from .shapes import Bool, Int, Shaped, Values
 
 LAYOUTS: dict[str, Layout] = {}  # filled by `register_layout`
 

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TypeAlias
 
-    from jaxtyping import ArrayLike, Int, Num, PRNGKeyArray, Shaped
+    from jaxtyping import ArrayLike as ArrayLike
+    from jaxtyping import Bool as Bool
+    from jaxtyping import Float as Float
+    from jaxtyping import Inexact as Inexact
+    from jaxtyping import Int as Int
+    from jaxtyping import Num as Num
+    from jaxtyping import PRNGKeyArray
+    from jaxtyping import Shaped as Shaped
+    from jaxtyping import UInt as UInt
 
     from .algebra.masks import Mask
     from .formats import SparseMatrix

@@ -14,9 +14,7 @@ from ._core.indices import LIMIT, within
 from ._core.pytree import is_concrete, pytree_dataclass, static
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Num
-
-    from .shapes import Count, Real
+    from .shapes import Bool, Count, Int, Num, Real
 
 __all__ = ["Until", "max_iterations", "reached", "residual", "unchanged"]
 

@@ -16,7 +16,7 @@ from jaxspv.construct.arguments import check_shape
 from jaxspv.construct.edges import unique_host
 from jaxspv.construct.from_arrays import as_format
 from jaxspv.formats import COO, FORMATS
-from jaxspv.generators.random import distinct, random_generator
+from jaxspv.generators.graphs import distinct, random_generator
 
 if TYPE_CHECKING:
     from jaxspv.shapes import Key

@@ -113,7 +113,7 @@ def _triangles(workload: Workload, options: Options) -> list[Candidate]:
     matrix = jsp.prepare(jsp.from_scipy(A), for_=(), symmetric=True)
     L = upward_edges(matrix.out)
     mask, pair = jsp.structure(L), jsp.semirings.plus_pair
-    # The form of `triangle_count` on this device: wedges on a CPU, dot products on a GPU.
+    # A product by rows is faster on a CPU, dot products on a GPU.
     gpu = jax.default_backend() == "gpu"
     R, form = (L.T, "L L^T") if gpu else (L, "L L")
 

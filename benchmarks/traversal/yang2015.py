@@ -30,8 +30,7 @@ from jax import lax
 import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.ops.products.common.expand import capacities, edge_slots, select_runs
-from jaxspv.ops.products.spmspv.merge import merge_rows
-from jaxspv.ops.products.spmspv.xla import CHUNKS
+from jaxspv.ops.products.spmspv.xla import CHUNKS, merge_rows
 
 from .. import suite
 from ..harness import Candidate, WrongResult, jitted, measure, summary, timed

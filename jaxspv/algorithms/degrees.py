@@ -11,9 +11,7 @@ from .._core.compilation import one_program
 from ..graph import Graph, as_graph
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ..shapes import Matrix
+    from ..shapes import Int, Matrix
 
 SIDES = ("out", "in", "both")
 

@@ -16,12 +16,10 @@ from .._core.platforms import Backend
 from .._core.pytree import is_concrete, result_tuple
 from ..formats.csr import sorted_csr
 from ..graph import Graph, as_graph
-from .common.constant import constant
+from .common.derivatives import constant
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-    from ..shapes import Matrix, Sources
+    from ..shapes import Float, Int, Matrix, Sources
 
 
 @result_tuple

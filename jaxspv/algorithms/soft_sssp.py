@@ -21,9 +21,7 @@ from .common.sources import check_source, over
 from .common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
-    from ..shapes import Matrix, Real, Sources
+    from ..shapes import Bool, Float, Int, Matrix, Real, Sources
 
 
 @result_tuple

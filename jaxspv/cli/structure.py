@@ -12,6 +12,7 @@ from .._core.operations.plan import Plan
 from ..algebra.monoids import min_
 from ..algorithms.bfs.api import bfs
 from ..algorithms.centrality.betweenness import betweenness_centrality
+from ..algorithms.common.sources import path_to
 from ..algorithms.communities.louvain import louvain
 from ..algorithms.components.api import connected_components
 from ..algorithms.connectivity.cores import core_number
@@ -81,56 +82,56 @@ def _undirected_edges(G: Graph) -> int:
     return reached_edges(G, np.ones(G.n, bool))
 
 
-def _components(args: argparse.Namespace) -> dict[str, Any]:
+def _run(
+    args: argparse.Namespace, algorithm: Callable[..., Any], found_of: Callable, **columns: str
+) -> dict[str, Any]:
+    """The report of an algorithm on the whole graph; columns: of the table -> of the result."""
     A, G, prepare_ms, choice = _open(args)
-    plan = plan_of("connected_components", G, **choice)
-    timing, result = timed(lambda: connected_components(G, **choice), args.repeat)
-    labels = np.asarray(result.labels)
-    sizes = np.sort(np.bincount(labels, minlength=G.n))[::-1]
-    found = {
-        "components": int(result.count),
-        "largest": int(sizes[0]) if G.n else 0,
-        "single_vertices": int((sizes == 1).sum()),
-        "failed": failure_of(result),
-    }
-    save_table(args, labels=labels)
+    plan = plan_of(algorithm.__name__, G, **choice)
+    timing, result = timed(lambda: algorithm(G, **choice), args.repeat)
+    found = found_of(result)
+    save_table(args, **{name: np.atleast_1d(getattr(result, of)) for name, of in columns.items()})
     return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
+
+
+def _components(args: argparse.Namespace) -> dict[str, Any]:
+    def found_of(result):
+        sizes = np.bincount(np.asarray(result.labels), minlength=1)
+        return {
+            "components": int(result.count),
+            "largest": int(sizes.max()),
+            "single_vertices": int((sizes == 1).sum()),
+            "failed": failure_of(result),
+        }
+
+    return _run(args, connected_components, found_of, labels="labels")
 
 
 def _triangles(args: argparse.Namespace) -> dict[str, Any]:
-    A, G, prepare_ms, choice = _open(args)
-    plan = plan_of("triangle_count", G, **choice)
-    timing, result = timed(lambda: triangle_count(G, **choice), args.repeat)
-    found = {"triangles": int(result.count), "failed": failure_of(result)}
-    save_table(args, triangles=[int(result.count)])
-    return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
+    def found_of(result):
+        return {"triangles": int(result.count), "failed": failure_of(result)}
+
+    return _run(args, triangle_count, found_of, triangles="count")
 
 
 def _core(args: argparse.Namespace) -> dict[str, Any]:
-    A, G, prepare_ms, choice = _open(args)
-    plan = plan_of("core_number", G, **choice)
-    timing, result = timed(lambda: core_number(G, **choice), args.repeat)
-    cores = np.asarray(result.cores)
-    most = int(result.degeneracy)
-    found = {"degeneracy": most, "innermost": int((cores == most).sum())}
-    save_table(args, cores=cores)
-    return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
+    def found_of(result):
+        most = int(result.degeneracy)
+        return {"degeneracy": most, "innermost": int((np.asarray(result.cores) == most).sum())}
+
+    return _run(args, core_number, found_of, cores="cores")
 
 
 def _louvain(args: argparse.Namespace) -> dict[str, Any]:
-    A, G, prepare_ms, choice = _open(args)
-    plan = plan_of("louvain", G, **choice)
-    timing, result = timed(lambda: louvain(G, **choice), args.repeat)
-    labels = np.asarray(result.labels)
-    sizes = np.bincount(labels, minlength=1)
-    found = {
-        "communities": int(result.count),
-        "largest": int(sizes.max()),
-        "modularity": float(result.modularity),
-        "levels": int(result.levels),
-    }
-    save_table(args, labels=labels)
-    return report_of(args, A, G, prepare_ms, timing, plan, found, _undirected_edges(G))
+    def found_of(result):
+        return {
+            "communities": int(result.count),
+            "largest": int(np.bincount(np.asarray(result.labels), minlength=1).max()),
+            "modularity": float(result.modularity),
+            "levels": int(result.levels),
+        }
+
+    return _run(args, louvain, found_of, labels="labels")
 
 
 def _betweenness(args: argparse.Namespace) -> dict[str, Any]:
@@ -166,17 +167,14 @@ def _path(args: argparse.Namespace) -> dict[str, Any]:
     choice["until"] = reached(end)
     plan: Plan = plan_of(search.__name__, G, start, **choice)
     timing, result = timed(lambda: search(G, start, **choice), args.repeat)
-    parents, walk = np.asarray(result.parents), []
-    if parents[end] >= 0:
-        walk = [end]
-        while walk[-1] != start:
-            walk.append(int(parents[walk[-1]]))
+    walk = path_to(result.parents, end)
     far = np.asarray(result.levels if args.hops else result.distances)
     found = {
-        "path": " ".join(str(shown(args, v)) for v in reversed(walk)) if walk else "there is none",
-        "hops": len(walk) - 1 if walk else None,
-        "length": far[end].item() if walk else None,
+        "path": " ".join(str(shown(args, int(v))) for v in walk) or "there is none",
+        "hops": len(walk) - 1 if len(walk) else None,
+        "length": far[end].item() if len(walk) else None,
         "failed": failure_of(result),
     }
-    save_table(args, vertices=np.array(walk[::-1], np.int32))
-    return report_of(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, parents >= 0))
+    save_table(args, vertices=walk)
+    traversed = reached_edges(G, np.asarray(result.parents) >= 0)
+    return report_of(args, A, G, prepare_ms, timing, plan, found, traversed)

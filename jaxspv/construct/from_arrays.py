@@ -26,9 +26,7 @@ from .arguments import (
 from .edges import in_order, joined_host, moved, noted, unique_host, unique_traced
 
 if TYPE_CHECKING:
-    from jaxtyping import ArrayLike, Shaped
-
-    from ..shapes import Indices, Number, Values
+    from ..shapes import ArrayLike, Indices, Number, Shaped, Values
 
 
 def from_edges(

@@ -25,10 +25,9 @@ from .methods.scipy_methods import SciPyMatrixMethods
 from .stored import Edges, Stored
 
 if TYPE_CHECKING:
-    from jaxtyping import Int, Shaped
-
-    from ..shapes import Indices, Number, Values
+    from ..shapes import Indices, Int, Number, Shaped, Values
     from .coo import COO
+
 
 FORMATS: dict[str, type[SparseMatrix]] = {}  # filled by `register`, read by tests and `asformat`
 STRUCTURES: dict[str, type[SparseMatrix]] = {}  # formats that keep the structure and no values
@@ -318,3 +317,18 @@ def _counted_rows(indptr: Array, *, nse: int) -> Array:
 @row_search.register("native", backend="cpu", refuse=bind.refused)
 def _rows_in_cpp(indptr: Array, *, nse: int) -> Array:
     return bind.call("expand", jax.ShapeDtypeStruct((nse,), jnp.int32), indptr)
+
+
+CONVERTERS: dict[str, Callable[[Any], Any]] = {}  # module of a type -> how; `ops/install.py`
+
+
+def ours(A: Any) -> Any:
+    """A matrix of jaxspv made of one of SciPy, `jax.experimental.sparse` or NetworkX; else `A`.
+
+    It is converted at every call: convert it yourself before calling more than once.
+    """
+    for kind in type(A).__mro__:
+        for module, convert in CONVERTERS.items():
+            if f"{kind.__module__}.".startswith(f"{module}."):
+                return convert(A)
+    return A

@@ -15,7 +15,7 @@ from .invariants import check, of_pairs
 from .stored import Edges, first_slots
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
+    from ..shapes import Bool, Int, Shaped
 
 
 @register

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .._core.batching import over_trailing
 from .._core.indices import LIMIT, with_pattern
 from .._core.operation import Operation, typed
 from .._core.pytree import pytree_dataclass, static, transient
+from ..algebra.monoids import plus
 from ..native import bind
 from .base import SparseMatrix, register, search_rows
 from .convert.counting_sort import SPREAD, compressed_by_minor, transposed
@@ -19,7 +22,8 @@ from .invariants import check, of_columns, of_rows
 from .stored import Edges, first_slots
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
+    from ..shapes import Bool, Int, Shaped
+
 
 _C = TypeVar("_C", bound="_Compressed")
 
@@ -225,3 +229,26 @@ def sort_by(minor: Array, extent: int) -> tuple[Array, Array]:
     slots = jnp.arange(minor.shape[0], dtype=jnp.int32)
     keys, slots = lax.sort((minor.astype(jnp.uint32), slots), num_keys=1, is_stable=True)
     return compress(keys, extent).astype(jnp.int32), slots
+
+
+@jax.jit
+def joined(A: SparseMatrix) -> SparseMatrix:
+    """A with each place once, which holds the sum of its entries; sorted, in the same capacity."""
+    coo = A.to_coo()
+    m, nse = coo.shape[0], coo.nse
+    if nse == 0:
+        return dataclasses.replace(A, unique=True)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    fresh = (coo.row[1:] != coo.row[:-1]) | (coo.col[1:] != coo.col[:-1])
+    group = jnp.cumsum(jnp.append(True, fresh), dtype=coo.index_dtype) - 1
+    group = jnp.where(coo.row < m, group, nse)
+    data = over_trailing(lambda v: plus.segment_reduce(v, group, nse, sorted=True), coo.data)
+    row = jnp.full_like(coo.row, m).at[group].set(coo.row, mode="drop")
+    col = jnp.full_like(coo.col, coo.shape[1]).at[group].set(coo.col, mode="drop")
+    once = COO(data, row, col, coo.overflow, coo.shape)
+    return once.asformat(A.format if isinstance(A, (COO, CSC, CSR)) else "csr")
+
+
+@jax.jit
+def canonical(A: CSR) -> CSR:
+    """A with sorted rows that list each column once; repeated entries are added."""
+    return sorted_csr(A if A.unique else joined(A))

@@ -20,8 +20,7 @@ from .invariants import Promises, check, check_places, length
 from .stored import Edges
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
-
+    from ..shapes import Bool, Int, Shaped
 MOST_SLOTS_AN_ENTRY = 4  # more padding than that is refused: the longest row decides for all
 CAPACITY = 1 << 14  # slots that no matrix is refused for
 

@@ -19,8 +19,7 @@ from .invariants import Promises, check, check_places, length, pointer
 from .stored import Edges
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
-
+    from ..shapes import Bool, Int, Shaped
 SLICE = 32  # rows a slice: the lanes of a warp
 WINDOW = 1 << 14  # rows sorted together: of a length each, and near enough to read near columns
 

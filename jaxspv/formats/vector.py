@@ -25,9 +25,7 @@ from .invariants import check, of_list
 from .stored import Stored, first_slots
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
-
-    from ..shapes import Indices, Number, Values, Vector
+    from ..shapes import Bool, Indices, Int, Number, Shaped, Values, Vector
 
 
 @jax.jit

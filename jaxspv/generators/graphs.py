@@ -18,7 +18,6 @@ from .._core.compilation import on_accelerator
 from ..construct.edges import sort_pairs, unique_host
 from ..construct.from_arrays import as_format
 from ..formats import COO, FORMATS
-from .random import check_key, distinct, random_generator
 
 if TYPE_CHECKING:
     from ..shapes import Key
@@ -295,3 +294,38 @@ def check_size(name: str, value: Any, limit: int) -> None:
         raise TypeError(f"`{name}` must be an integer; got {value!r}.")
     if not 0 <= value <= limit:
         raise ValueError(f"`{name}` must lie in [0, {limit}]; got {value}.")
+
+
+def check_key(key: Any) -> Any:
+    """`key`, if it is one JAX key (of `jax.random.key`, or the older `jax.random.PRNGKey`).
+
+    Raises:
+        ValueError: it is something else.
+    """
+    dtype, shape = getattr(key, "dtype", None), getattr(key, "shape", None)
+    if dtype is not None:
+        if jnp.issubdtype(dtype, jax.dtypes.prng_key) and shape == ():
+            return key
+        if dtype == np.uint32 and shape == jax.eval_shape(lambda: jax.random.PRNGKey(0)).shape:
+            return key
+    raise ValueError(f"`key` must be one key, as of jax.random.key(seed); got {key!r}.")
+
+
+def random_generator(key: Any) -> np.random.Generator:
+    """A NumPy generator seeded by 128 bits of a JAX key, for draws on the host."""
+    return np.random.default_rng(np.asarray(jax.random.bits(check_key(key), (4,), "uint32")))
+
+
+def distinct(rng: np.random.Generator, population: int, k: int) -> np.ndarray:
+    """k distinct integers of [0, population), each set as likely, in random order.
+
+    By rejection where k is at most half of the population, else by a permutation.
+    """
+    if 2 * k > population:
+        return rng.permutation(population)[:k]
+    drawn = np.zeros(0, np.int64)
+    while drawn.size < k:
+        more = rng.integers(population, size=k - drawn.size + 16 + k // 8)
+        drawn = np.concatenate([drawn, more])
+        drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+    return drawn[:k]

@@ -18,9 +18,7 @@ from ..formats import SparseMatrix
 from ..graph import Graph
 
 if TYPE_CHECKING:
-    from jaxtyping import ArrayLike, Int, Shaped
-
-    from ..shapes import Matrix, Values
+    from ..shapes import ArrayLike, Int, Matrix, Shaped, Values
 
 
 def from_edge_index(
@@ -39,7 +37,7 @@ def from_edge_index(
     (in an undirected graph the same).
 
     Args:
-        edge_index: int (2, edges): of NumPy, JAX, or what speaks DLPack, as PyTorch does.
+        edge_index: int (2, edges): an array of NumPy or JAX, or with DLPack, as PyTorch's.
         edge_attr: (edges,), or (edges, ...): an array an entry; None: float32 ones.
         num_nodes: n; None: one more than the largest index, which must be concrete.
         nse, dup, return_slots, format: as in `from_edges`.
@@ -99,7 +97,7 @@ def to_edge_index(A: Matrix) -> tuple[Int[jax.Array, "2 edges"], Shaped[jax.Arra
 
 
 class GraphsTuple(NamedTuple):
-    """A batch of graphs, with the fields of jraph's tuple of this name, which may stand for it.
+    """A batch of graphs, with the fields of jraph's `GraphsTuple`; either may be passed.
 
     Attributes:
         nodes: features of all vertices, a pytree of (n, ...) arrays, or None.
@@ -143,7 +141,7 @@ def from_graphs_tuple(graphs: Any, *, return_slots: bool = False, format: str = 
     elif is_concrete(jax.tree.map(np.asarray, graphs.n_node)):
         n = int(np.sum(graphs.n_node))
     else:
-        raise ValueError("`graphs.nodes` must be there under jit: its length is not known else.")
+        raise ValueError("`graphs.nodes` must be given under jit: the sum of `n_node` is traced.")
     single = isinstance(graphs.edges, (jax.Array, np.ndarray))
     ends = (graphs.senders, graphs.receivers)
     xp: Any = jnp if any(isinstance(e, jax.Array) for e in ends) else np

@@ -10,8 +10,7 @@ import numpy as np
 from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
 from ..graph import Graph
-from .labeled_edges import edges_of
-from .labels import Labels
+from .labels import Labels, edges_of
 
 
 def from_igraph(

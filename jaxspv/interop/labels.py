@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._core.pytree import is_concrete
 from ..formats import SparseMatrix
+from ..graph import Graph
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from ..shapes import Int
+
 
 VERTICES = ("parents", "labels")  # fields of results that hold vertices
 
@@ -23,7 +25,7 @@ class Labels:
         names: the name of each vertex.
 
     >>> import jaxspv as jsp
-    >>> A, labels = jsp.from_table({"from": ["Rome", "Pisa"], "to": ["Pisa", "Lucca"]},
+    >>> A, labels = jsp.io.from_table({"from": ["Rome", "Pisa"], "to": ["Pisa", "Lucca"]},
     ...                             "from", "to")
     >>> found = labels.named(jsp.bfs(A, labels.vertex("Rome")))
     >>> found.levels, found.parents["Lucca"]
@@ -102,3 +104,40 @@ class Labels:
         if vertices:
             values = [self.names[v] if v >= 0 else None for v in values]
         return dict(zip(self.names, values, strict=True))
+
+
+def edges_of(
+    A: SparseMatrix | Graph, labels: Labels | None, directed: bool
+) -> tuple[Sequence, np.ndarray, np.ndarray, np.ndarray]:
+    """Names of the vertices, both ends of the edges and their values; undirected ones once.
+
+    Raises:
+        TypeError, ValueError: as `to_networkx`.
+    """
+    if not isinstance(A, (SparseMatrix, Graph)):
+        raise TypeError(f"`A` must be a sparse matrix or a Graph; got {type(A).__name__}.")
+    if not is_concrete(A):
+        raise ValueError("`A` must be concrete: call this outside of jit.")
+    n = A.shape[0]
+    if isinstance(A, Graph):
+        n, A = n if A.num_vertices is None else int(A.num_vertices), A.out
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"`A` must be square; got shape {A.shape}.")
+    if labels is not None and len(labels) != n:
+        raise ValueError(f"`labels` must be {n}, one a vertex; got {len(labels)}.")
+    matrix = A.to_scipy().tocsr()
+    if not directed and not _symmetric(matrix):
+        raise ValueError("`A` must equal its transpose for `directed=False`.")
+    coo = matrix.tocoo()
+    kept = slice(None) if directed else coo.row <= coo.col
+    names: Sequence = range(n) if labels is None else labels.names
+    return names, coo.row[kept], coo.col[kept], coo.data[kept]
+
+
+def _symmetric(matrix: Any) -> bool:
+    """Pattern and values equal those of the transpose."""
+    other = matrix.T.tocsr()
+    matrix.sort_indices()
+    other.sort_indices()
+    fields = ("indptr", "indices", "data")
+    return all(np.array_equal(getattr(matrix, f), getattr(other, f)) for f in fields)

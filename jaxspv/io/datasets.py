@@ -46,8 +46,8 @@ class Dataset:
     directed: bool = True
 
 
-def _square(url: str, n: int, entries: int, **more: Any) -> Dataset:
-    return Dataset(url, (n, n), entries, **more)
+def _square(url: str, n: int, entries: int, sha256: str | None = None, **more: Any) -> Dataset:
+    return Dataset(url, (n, n), entries, sha256, **more)
 
 
 _COLLECTION = {  # of SuiteSparse, checked by shape and entries
@@ -67,34 +67,28 @@ _COLLECTION = {  # of SuiteSparse, checked by shape and entries
 }
 REGISTRY: dict[str, Dataset] = {
     "Bai/cryg2500": _square(
-        LAGRAPH.format("cryg2500"),
-        *(2500, 12349),
-        sha256="17e7aae931e9ee9d55c4699e2790e83627263c89a89ce6ce550d6dcd28466d79",
+        *(LAGRAPH.format("cryg2500"), 2500, 12349),
+        "17e7aae931e9ee9d55c4699e2790e83627263c89a89ce6ce550d6dcd28466d79",
     ),
     "Bai/olm1000": _square(
-        LAGRAPH.format("olm1000"),
-        *(1000, 3996),
-        sha256="d814ec8934fa86af5cba802630fb3d966e631a0c70339435638083ab80117da0",
+        *(LAGRAPH.format("olm1000"), 1000, 3996),
+        "d814ec8934fa86af5cba802630fb3d966e631a0c70339435638083ab80117da0",
     ),
     "DIMACS10/chesapeake": _square(
-        NETWORKIT.format("chesapeake.mtx"),
-        *(39, 340),
-        sha256="5c5e43d4e4a429129426d9261f5ee5e0815cb58b70ebfca3b3e1aa2fa79f7c02",
+        *(NETWORKIT.format("chesapeake.mtx"), 39, 340),
+        "5c5e43d4e4a429129426d9261f5ee5e0815cb58b70ebfca3b3e1aa2fa79f7c02",
     ),
     "HB/bcsstk13": _square(
-        LAGRAPH.format("bcsstk13"),
-        *(2003, 83883),
-        sha256="cd0794b0ac36c44f53f0e93a5a740faaa1044eab7e3db63fe15c559caae22c9e",
+        *(LAGRAPH.format("bcsstk13"), 2003, 83883),
+        "cd0794b0ac36c44f53f0e93a5a740faaa1044eab7e3db63fe15c559caae22c9e",
     ),
     "HB/jagmesh7": _square(
-        LAGRAPH.format("jagmesh7"),
-        *(1138, 7450),
-        sha256="cdcd561da557ad706e645d5314c6b512db1269461f88805c02cc13340225757f",
+        *(LAGRAPH.format("jagmesh7"), 1138, 7450),
+        "cdcd561da557ad706e645d5314c6b512db1269461f88805c02cc13340225757f",
     ),
     "HB/west0067": _square(
-        LAGRAPH.format("west0067"),
-        *(67, 294),
-        sha256="26e848564e3a0024ade49caba8c293c8b93ac81a34a2dba99e8b0b9f7bdd96d7",
+        *(LAGRAPH.format("west0067"), 67, 294),
+        "26e848564e3a0024ade49caba8c293c8b93ac81a34a2dba99e8b0b9f7bdd96d7",
     ),
     "LPnetlib/lp_afiro": Dataset(
         LAGRAPH.format("lp_afiro"),
@@ -108,9 +102,8 @@ REGISTRY: dict[str, Dataset] = {
     ),
     "SNAP/p2p-Gnutella31": _square(SNAP.format("p2p-Gnutella31"), 62586, 147892),
     "SNAP/wiki-Vote": _square(
-        NETWORKIT.format("wiki-Vote.txt"),
-        *(8298, 103689),
-        sha256="d2afbedf262126f820c6b3dd9f39a6d68e6f5ea839c0508297032ca77578b28a",
+        *(NETWORKIT.format("wiki-Vote.txt"), 8298, 103689),
+        "d2afbedf262126f820c6b3dd9f39a6d68e6f5ea839c0508297032ca77578b28a",
     ),
 } | {name: _square(SUITESPARSE.format(name), *size) for name, size in _COLLECTION.items()}
 

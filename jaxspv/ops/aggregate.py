@@ -20,9 +20,7 @@ from .write_rule.call import matrix
 from .write_rule.entries import take
 
 if TYPE_CHECKING:
-    from jaxtyping import Shaped
-
-    from ..shapes import Matrix, Number
+    from ..shapes import Matrix, Number, Shaped
 
 _MONOIDS = {"sum": plus, "max": max_, "min": min_, "logsumexp": logaddexp}
 STATISTICS = (*_MONOIDS, "mean", "var", "std")

@@ -15,9 +15,7 @@ from .write_rule.entries import Entries, element, entries_of, find, keep
 from .write_rule.index import as_index
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Shaped
-
-    from ..shapes import Count, Number, Operand, Sparse
+    from ..shapes import Bool, Count, Number, Operand, Shaped, Sparse
 
 
 def get_element(

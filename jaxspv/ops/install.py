@@ -34,7 +34,7 @@ from ..algebra.operators import (
     truediv,
 )
 from ..construct.from_arrays import from_bcoo, from_bcsr, from_edges, from_scipy
-from ..formats import foreign
+from ..formats import base
 from ..formats.methods.arithmetic import COMPARED, Arithmetic, Products
 from ..formats.methods.scipy_methods import SciPyMatrixMethods, SciPyMethods
 from ..formats.stored import Stored, first_slots
@@ -236,7 +236,7 @@ def install() -> None:
         __ne__=_unequal,
     )
     _fill(SciPyMatrixMethods, diagonal=lambda A, k=0: _diagonal(A, k), setdiag=_setdiag)
-    foreign.CONVERTERS = {
+    base.CONVERTERS = {
         "scipy.sparse": from_scipy,
         "jax.experimental.sparse.bcoo": from_bcoo,
         "jax.experimental.sparse.bcsr": from_bcsr,

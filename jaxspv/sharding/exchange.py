@@ -196,5 +196,5 @@ def _united(words: Array, axes: tuple[str, ...], parts: int) -> Array:
 
 
 def mine(local: Local, vertex: Array) -> Array:
-    """Which place of this device is that of a vertex; out of range: none."""
+    """(r,) bool, true at the place of a vertex on the device that has it; false elsewhere."""
     return (local.order == vertex) & (local.order < local.part.n)

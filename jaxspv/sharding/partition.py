@@ -19,8 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from .._core.indices import LIMIT
 
 if TYPE_CHECKING:
-    from jaxtyping import Int, Num
-
+    from ..shapes import Int, Num
 WORD = 32  # bits of a word of a bitmap; the places of a piece are a multiple of it
 
 

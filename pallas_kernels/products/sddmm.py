@@ -2,9 +2,9 @@
 
     s[e, h] = combine over c of mul(x[row[e], h, c], y[col[e], h, c])
 
-The lanes of a group have the columns of one pair (entry, head), 16 bytes a lane, and combine them
-by shuffles; `unroll` consecutive pairs of a group are in flight together. The time does not depend
-on the lengths of rows. If entries are sorted by rows, the row of x is in the L1 cache.
+A group of lanes takes one pair (entry, head): each lane has 16 bytes of its columns, and shuffles
+combine the lanes. `unroll` consecutive pairs of a group are in flight together. The time does not
+depend on the lengths of rows. If entries are sorted by rows, the row of x is in the L1 cache.
 
 Bytes, for nse entries of k columns (all heads) of b bytes: nse k b of y out of the L2 cache, where
 it fits, else from memory; nse (8 + 4 heads) of places and results; x once.
@@ -87,7 +87,7 @@ class _Job:
 
 
 class _Dots:
-    """One launch."""
+    """The body of the kernel."""
 
     def __init__(self, k, g, job):
         self.k, self.g, self.job = k, g, job
@@ -102,7 +102,7 @@ class _Dots:
         k.for_(first, self.job.pairs, k.ctas * warps * step, self._block)
 
     def _block(self, base):
-        """The pairs base + u groups + group of this warp, all of whose lanes are here."""
+        """The pairs base + u groups + group of this warp; all its lanes take part."""
         k, g, job = self.k, self.g, self.job
         groups = 32 // job.tile.lanes
         pairs = [base + u * groups + self.group for u in range(job.tile.unroll)]

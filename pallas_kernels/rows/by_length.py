@@ -1,4 +1,4 @@
-"""Rows of a CSR by the shape that suits their length, chosen by each warp for what it walks."""
+"""Walks over rows of a CSR: each warp takes the shape that suits the lengths of its rows."""
 
 import dataclasses
 import functools

@@ -223,15 +223,15 @@ def test_from_dense():
 def test_from_bcoo_and_bcsr():
     dense = jnp.asarray([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]])
     for A in (
-        jsp.from_bcoo(jax_sparse.BCOO.fromdense(dense, nse=5)),
-        jsp.from_bcsr(jax_sparse.BCSR.fromdense(dense, nse=5)),
-        jax.jit(jsp.from_bcoo)(jax_sparse.BCOO.fromdense(dense, nse=5)),
-        jax.jit(jsp.from_bcsr)(jax_sparse.BCSR.fromdense(dense, nse=5)),
+        jsp.io.from_bcoo(jax_sparse.BCOO.fromdense(dense, nse=5)),
+        jsp.io.from_bcsr(jax_sparse.BCSR.fromdense(dense, nse=5)),
+        jax.jit(jsp.io.from_bcoo)(jax_sparse.BCOO.fromdense(dense, nse=5)),
+        jax.jit(jsp.io.from_bcsr)(jax_sparse.BCSR.fromdense(dense, nse=5)),
     ):
         check(A, np.asarray(dense), np.asarray(dense != 0), capacity=5)
         np.testing.assert_array_equal(A.to_bcoo().todense(), dense)
     twice = jax_sparse.BCOO((jnp.ones(3), jnp.array([[1, 2], [0, 0], [1, 2]])), shape=(2, 3))
-    assert jsp.from_bcoo(twice).todense().tolist() == [[1, 0, 0], [0, 0, 2]]
+    assert jsp.io.from_bcoo(twice).todense().tolist() == [[1, 0, 0], [0, 0, 2]]
 
 
 def test_from_networkx():
@@ -268,7 +268,7 @@ def test_from_networkx():
         (lambda: jsp.from_dense(np.ones((2, 2)), nse=3), ValueError, "nse.*4.*3"),
         (lambda: jax.jit(jsp.from_dense)(np.ones((2, 2))), ValueError, "nse.*jit"),
         (lambda: jsp.from_scipy(np.ones((2, 2))), TypeError, "scipy.sparse.*ndarray"),
-        (lambda: jsp.from_bcoo(jax_sparse.BCOO.fromdense(jnp.ones(3))), ValueError, "BCOO"),
+        (lambda: jsp.io.from_bcoo(jax_sparse.BCOO.fromdense(jnp.ones(3))), ValueError, "BCOO"),
         (lambda: jsp.from_networkx(nx.path_graph(2), nodelist=[0, 0]), ValueError, "nodelist"),
     ],
 )

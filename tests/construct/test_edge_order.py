@@ -118,7 +118,7 @@ def test_slots_of_many_edges(format):
 def test_other_sources_of_edges_in_an_order_of_their_own():
     matrix = scipy.sparse.coo_array((W, (ROW, COL)), shape=SHAPE)
     A = jsp.from_scipy(matrix)
-    B = jsp.from_bcoo(sparse.BCOO((jnp.asarray(W), jnp.stack([ROW, COL], 1)), shape=SHAPE))
+    B = jsp.io.from_bcoo(sparse.BCOO((jnp.asarray(W), jnp.stack([ROW, COL], 1)), shape=SHAPE))
     for M in (A, B):
         with pytest.raises(ValueError, match="with_edge_data"):
             M.with_data(matrix.data)

@@ -83,7 +83,7 @@ def test_kept_by_formats(format, x64):
     check(A, DENSE)
     check(A.asformat("csr"), DENSE)
     check(wide().asformat(format), DENSE)
-    check(jsp.from_bcoo(A.to_bcoo()), DENSE)
+    check(jsp.io.from_bcoo(A.to_bcoo()), DENSE)
     check(A.with_index_dtype(jnp.int32), DENSE, jnp.int32)
     assert A.asformat("tiled").to_coo().index_dtype == jnp.int32  # local indices are packed
     np.testing.assert_array_equal(A.asformat("tiled").todense(), DENSE)

@@ -11,7 +11,7 @@ from scipy.spatial import Delaunay
 import jaxspv as jsp
 from jaxspv.formats import FORMATS
 from jaxspv.generators import graphs as generators
-from jaxspv.generators.random import distinct, random_generator
+from jaxspv.generators.graphs import distinct, random_generator
 
 KEY = jax.random.key(7)
 

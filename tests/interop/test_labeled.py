@@ -17,7 +17,7 @@ NAMES = ["Rome", "Pisa", "Lucca", "Bari"]
 
 
 def test_a_table_row_by_row():
-    A, labels = jsp.from_table(TABLE, weight="km")
+    A, labels = jsp.io.from_table(TABLE, weight="km")
     assert labels.names == NAMES and A.dtype == np.float32
     want = nx.DiGraph()
     want.add_nodes_from(NAMES)
@@ -26,21 +26,23 @@ def test_a_table_row_by_row():
 
 
 def test_both_directions_and_another_way_to_join():
-    A, _ = jsp.from_table(TABLE, weight="km", directed=False, dup=jsp.monoids.min_, dtype="int32")
+    A, _ = jsp.io.from_table(
+        TABLE, weight="km", directed=False, dup=jsp.monoids.min_, dtype="int32"
+    )
     want = [[0, 3, 0, 0], [3, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 7]]
     assert A.dtype == np.int32 and A.todense().tolist() == want
 
 
 def test_a_data_frame_is_such_a_table():
     pandas = pytest.importorskip("pandas")
-    A, labels = jsp.from_table(pandas.DataFrame(TABLE), weight="km")
-    B, others = jsp.from_table(TABLE, weight="km")
+    A, labels = jsp.io.from_table(pandas.DataFrame(TABLE), weight="km")
+    B, others = jsp.io.from_table(TABLE, weight="km")
     assert labels.names == others.names and np.array_equal(A.todense(), B.todense())
     assert all(type(name) is str for name in labels.names)
 
 
 def test_results_by_name():
-    A, labels = jsp.from_table(TABLE, weight="km")
+    A, labels = jsp.io.from_table(TABLE, weight="km")
     found = labels.named(jsp.sssp(A, labels.vertex("Rome")))
     assert found.distances == {"Rome": 0.0, "Pisa": 8.0, "Lucca": 10.0, "Bari": np.inf}
     assert found.parents == {"Rome": "Rome", "Pisa": "Rome", "Lucca": "Pisa", "Bari": None}
@@ -110,8 +112,8 @@ A = jsp.from_edges([0], [1], shape=(2, 2))
         (lambda: jsp.Labels("ab").vertices(["a", ["b"]]), ValueError, r"\['b'\]"),
         (lambda: jsp.Labels("abc").named(np.zeros(2)), ValueError, "3 places.*(2,)"),
         (lambda: jax.jit(jsp.Labels("ab").named)(np.zeros(2)), ValueError, "outside of jit"),
-        (lambda: jsp.from_table({"a": [1]}, "a", "b"), ValueError, "column 'b'"),
-        (lambda: jsp.from_table({"a": [1], "b": []}, "a", "b"), ValueError, "length"),
+        (lambda: jsp.io.from_table({"a": [1]}, "a", "b"), ValueError, "column 'b'"),
+        (lambda: jsp.io.from_table({"a": [1], "b": []}, "a", "b"), ValueError, "length"),
         (lambda: jsp.to_networkx(A, jsp.Labels("abc")), ValueError, "`labels` must be 2.*3"),
         (lambda: jsp.to_networkx(A, directed=False), ValueError, "transpose"),
         (lambda: jsp.to_networkx(jsp.from_edges([0], [1], shape=(2, 3))), ValueError, "square"),

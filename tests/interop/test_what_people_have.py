@@ -80,7 +80,7 @@ def test_buffers_of_other_libraries():
 
 
 def test_bcsr_and_back():
-    back = jsp.from_bcsr(A.to_bcsr())
+    back = jsp.io.from_bcsr(A.to_bcsr())
     np.testing.assert_array_equal(back.todense(), A.todense())
 
 

@@ -182,33 +182,33 @@ OTHERS = ["pandas", "polars", "pyarrow", "stream"]  # run where the extra `dev` 
     "kind", ["dict", *(pytest.param(k, marks=pytest.mark.long) for k in OTHERS)]
 )
 def test_tables_of_every_kind(kind):
-    A, labels = jsp.from_table(table(kind), "from", "to", "km")
+    A, labels = jsp.io.from_table(table(kind), "from", "to", "km")
     assert labels.names == NAMES and all(type(name) is str for name in labels.names)
     np.testing.assert_array_equal(A.todense(), KM)
     with pytest.raises(ValueError, match=r"no column 'miles'.*'km'"):
-        jsp.from_table(table(kind), "from", "to", "miles")
-    made = jsp.to_table(A, labels, source="from", target="to", weight="km")
+        jsp.io.from_table(table(kind), "from", "to", "miles")
+    made = jsp.io.to_table(A, labels, source="from", target="to", weight="km")
     if kind in ("pandas", "polars"):
         made = pytest.importorskip(kind).DataFrame(made)
     elif kind != "dict":
         made = pytest.importorskip("pyarrow").table(made)
-    again, others = jsp.from_table(made, "from", "to", "km")
+    again, others = jsp.io.from_table(made, "from", "to", "km")
     assert others.names == NAMES and np.array_equal(again.todense(), KM)
 
 
 def test_numbers_as_names_in_the_order_of_the_rows():
     tails, heads = np.random.default_rng(1).integers(-5, 5, (2, 30)) * 10**12
-    A, labels = jsp.from_table({"source": tails, "target": heads})
-    B, others = jsp.from_table({"source": tails.astype(object), "target": heads})
+    A, labels = jsp.io.from_table({"source": tails, "target": heads})
+    B, others = jsp.io.from_table({"source": tails.astype(object), "target": heads})
     assert labels.names == others.names and type(labels.names[0]) is int
     np.testing.assert_array_equal(A.todense(), B.todense())
     for missing in (None, np.nan):
         with pytest.raises(ValueError, match=r"row 1 lacks the name of an end; it has \('b',"):
-            jsp.from_table({"source": ["a", "b"], "target": ["b", missing]})
+            jsp.io.from_table({"source": ["a", "b"], "target": ["b", missing]})
     with pytest.raises(ValueError, match="`weight` must hold numbers"):
-        jsp.from_table({"source": ["a"], "target": ["b"], "w": ["heavy"]}, weight="w")
+        jsp.io.from_table({"source": ["a"], "target": ["b"], "w": ["heavy"]}, weight="w")
     with pytest.raises(TypeError, match="`frame` must be a data frame"):
-        jsp.from_table(3)
+        jsp.io.from_table(3)
 
 
 def test_what_is_not_installed_is_named(monkeypatch, tmp_path):
@@ -230,7 +230,7 @@ def test_parquet_and_feather(tmp_path, suffix):
     if suffix == "parquet":
         jsp.write_edgelist(path, A)
     else:
-        pytest.importorskip("pyarrow.feather").write_feather(arrow.table(jsp.to_table(A)), path)
+        pytest.importorskip("pyarrow.feather").write_feather(arrow.table(jsp.io.to_table(A)), path)
     B = jsp.read_edgelist(path, weight="weight")
     np.testing.assert_array_equal(B.todense(), A.todense())
     _, labels = jsp.read_edgelist(path, source=1, target="source", labels=True)

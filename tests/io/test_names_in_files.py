@@ -99,7 +99,7 @@ def test_names_of_the_column_of_weights(tmp_path):
 def test_columns_of_a_table_differ():
     for names in ({"weight": "source"}, {"source": "target"}, {"target": "weight"}):
         with pytest.raises(ValueError, match="`source`, `target` and `weight` must differ"):
-            jsp.to_table(graph(), **names)
+            jsp.io.to_table(graph(), **names)
 
 
 def test_the_header_that_is_written_is_no_edge(tmp_path):

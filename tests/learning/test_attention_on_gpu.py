@@ -11,7 +11,7 @@ from learning_cases import made, normal, operands, padded, pattern
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.learning.attention import api, gpu, xla
-from jaxspv.learning.attention.score import Dot
+from jaxspv.learning.attention.xla import Dot
 from jaxspv.ops.products.sddmm.api import bare
 from pallas_kernels.products.attention.job import Schedule
 from tests.kernels.test_lowering import lower

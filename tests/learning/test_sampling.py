@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 import jaxspv as jsp
-from jaxspv.learning.sampling import draws
+from jaxspv.learning.sampling import neighbors as draws
 
 KEY = jax.random.key(0)
 LEAST = 1e-4  # of a p-value: keys are fixed, and so is what is tested

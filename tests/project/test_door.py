@@ -1,6 +1,7 @@
 """The top level: what it lists, what it suggests for another name, names of python-graphblas."""
 
 import inspect
+import operator
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.fast
         ("BFS", "it is `jsp.results.BFS`"),
         ("plus", "it is `jsp.operators.plus`"),
         ("pagerak", "did you mean `jsp.pagerank`?"),
-        ("from_pandas", "did you mean `jsp.from_table`?"),
+        ("from_pandas", "did you mean `jsp.io.from_table`?"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_one_that_was_meant(name, words):
@@ -41,7 +42,7 @@ def test_nothing_is_suggested_where_nothing_is_near(name):
 
 def test_what_is_suggested_exists():
     for name in familiar.FAMILIAR.values():
-        assert callable(getattr(jsp, name)), name
+        assert callable(operator.attrgetter(name)(jsp)), name
 
 
 def test_dir_lists_names_and_submodules_and_no_folders_of_the_code():

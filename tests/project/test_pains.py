@@ -208,7 +208,7 @@ def test_pain_18_reverse_mode_through_loops_of_any_length():
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["max_times", "min_plus"])
-def test_pain_19_least_and_greatest_of_neighbours_and_their_slopes(name):
+def test_pain_19_least_and_greatest_of_neighbours_and_their_gradients(name):
     def dense(B, X):
         terms = B[:, :, None] * X if name == "max_times" else B[:, :, None] + X
         missing = -jnp.inf if name == "max_times" else jnp.inf

@@ -39,8 +39,8 @@ from sharded_calls import (
 )
 
 import jaxspv as jsp
-from jaxspv.algorithms.common.mesh import push
-from jaxspv.algorithms.common.mesh import sparse_frontier as few
+from jaxspv.algorithms.common import mesh as few
+from jaxspv.algorithms.common import mesh as push
 
 RNG = np.random.default_rng(0)
 MESHES = {  # shape, names of the axes, spec
@@ -200,7 +200,7 @@ def quick():
 def one_launch():
     """The kernels of all devices, interpreted together: pushed, pulled, both; who may take them."""
     from jaxspv.algorithms.bfs.mesh_gpu import BFSConfig, one_launch
-    from jaxspv.algorithms.components.mesh_gpu import one_launch as components
+    from jaxspv.algorithms.components.mesh import one_launch as components
     from jaxspv.algorithms.pagerank.mesh_gpu import one_launch as pagerank
     from jaxspv.ops.products.mesh_gpu import one_launch as multiply
     from pallas_kernels.bfs.mesh import levels

@@ -4,7 +4,7 @@ import jax
 
 import jaxspv as jsp
 from benchmarks.traversal import mesh_costs
-from jaxspv.algorithms.common.mesh import sparse_frontier as few
+from jaxspv.algorithms.common import mesh as few
 
 
 def sizes(jaxpr, inside=False):

@@ -23,20 +23,16 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph, register_layout
 from ...until import Until, check_until
-from ..common.path import path_to
-from ..common.sources import check_source, over
+from ..common.sources import check_source, over, path_to
 from ..common.status import finished
 from . import native
 from . import tiles as tiles
-from .parents import smallest_parents
 from .sources import in_words, of_each, search_sources
 from .tiles import TileRule
-from .xla import search
+from .xla import search, smallest_parents
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Count, Matrix, Sources
+    from ...shapes import Count, Int, Matrix, Sources
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 

@@ -14,8 +14,7 @@ from pallas_kernels.layouts.adjacency import Adjacency
 from ...formats.base import search_rows
 from ...formats.csr import sort_by
 from ...ops.products.spmv.xla import csr_spmv
-from .parents import smallest_parents
-from .xla import search
+from .xla import search, smallest_parents
 
 SOURCES = 32  # a word
 

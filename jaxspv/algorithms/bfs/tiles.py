@@ -16,8 +16,8 @@ from ..._core.pytree import pytree_dataclass, static
 from ...formats import BitTiled
 from ...formats.choose import choose_format
 from ...graph import Graph, as_graph, register_layout
-from .parents import parents_by_entries
 from .tiles_xla import tile_bfs_xla
+from .xla import parents_by_entries
 
 FORMATS = ("auto", "csr", "bittiled")
 

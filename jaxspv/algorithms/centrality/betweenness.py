@@ -18,7 +18,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
-from ..common.constant import constant
+from ..common.derivatives import constant
 from ..common.sources import check_source
 from ..common.undirected import is_undirected
 from ..common.weights import with_real_weights
@@ -27,9 +27,7 @@ from .betweenness_cpu import by_distance
 from .betweenness_xla import by_levels, by_tight_edges
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    from ...shapes import Indices, Matrix
+    from ...shapes import Bool, Float, Indices, Matrix
 
 
 @result_tuple

@@ -15,12 +15,10 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
 from ..bfs.api import many as bfs_of_sources
-from ..common.constant import constant
+from ..common.derivatives import constant
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-    from ...shapes import Matrix
+    from ...shapes import Float, Int, Matrix
 
 SOURCES = 32  # of a search: the bits of a word
 CARRY = 24  # bits of the lower part of a sum of levels

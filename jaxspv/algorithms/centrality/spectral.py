@@ -15,14 +15,12 @@ from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph
 from ...ops.products.mxv.api import mxv, vxm
 from ...until import iteration_limit
-from ..common.implicit import fixed_point
-from ..common.names import elsewhere
+from ..common.derivatives import fixed_point
+from ..common.sources import elsewhere
 from ..common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
-    from ...shapes import Count, Matrix, Real, Vector
+    from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 
 
 @result_tuple

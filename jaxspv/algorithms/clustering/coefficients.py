@@ -20,12 +20,10 @@ from ...ops.products.mxm.api import mxm
 from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
-from .triangles import of_vertices
+from ..triangles.api import of_vertices
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from ...shapes import Matrix
+    from ...shapes import Float, Matrix
 
 
 @reaching
@@ -52,8 +50,8 @@ def clustering(
         directed: whether edges have a direction; None: unless the pattern is symmetric (of a
             traced matrix that is not known, and so directed).
         backend, method: of the count of triangles without weights: "native" (in C++, on a CPU),
-            "wedges" (native loops on a CPU without it), "tables" (rows as tables, in two
-            launches on a GPU), "products" (two masked products elsewhere).
+            "tables" (rows as tables, in two launches on a GPU), "products" (two masked products
+            elsewhere).
 
     Returns:
         (n,) float32, or the dtype of the weights. Differentiable in weights > 0.

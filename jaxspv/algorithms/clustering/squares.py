@@ -17,15 +17,13 @@ from ...algebra.masks import structure
 from ...algebra.semirings import plus_pair
 from ...graph import Graph
 from ...ops.products.mxm.api import mxm
-from ..common.constant import constant
+from ..common.derivatives import constant
 from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.undirected import undirected
-from .triangles import of_vertices
+from ..triangles.api import of_vertices
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from ...shapes import Matrix
+    from ...shapes import Float, Matrix
 
 TOGETHER = 32  # vertices of a batch
 

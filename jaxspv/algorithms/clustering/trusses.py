@@ -19,9 +19,9 @@ from ...formats.csr import sorted_csr
 from ...graph import Graph
 from ...native import bind
 from ...ops.apply import apply
-from ...ops.products.common.repeats import joined
+from ...ops.products.common.product import joined
 from ...ops.products.mxm.api import mxm
-from ..common.constant import constant
+from ..common.derivatives import constant
 from ..common.edges import endpoints_of, kept
 from ..common.undirected import undirected
 

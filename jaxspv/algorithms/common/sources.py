@@ -1,9 +1,10 @@
-"""Sources of traversals: checks, and one call for a vertex or for an array of them."""
+"""Vertices as arguments of traversals: checks, errors for names, and paths from parents."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,44 @@ import numpy as np
 
 from ..._core.indices import within
 from ..._core.pytree import is_concrete
-from .names import refuse_names
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def refuse_names(argument: str, value: Any) -> None:
+    """Raises an error if a vertex is given by its name.
+
+    Raises:
+        TypeError: it is text, or a list or array of texts.
+    """
+    if isinstance(value, np.ndarray):
+        listed = value.ravel()[:1].tolist() if value.dtype.kind in "USO" else []
+    else:
+        listed = value if isinstance(value, (list, tuple)) else [value]
+    name = next((name for name in listed if isinstance(name, (str, bytes))), None)
+    if name is not None:
+        raise TypeError(
+            f"`{argument}` must be an integer vertex; got {name!r}. The labels of a graph give the "
+            f"vertex of a name: labels.vertex({name!r})."
+        )
+
+
+def elsewhere(**here: str) -> Callable[[_F], _F]:
+    """Decorator: an argument named as in other libraries raises an error with jaxspv's name."""
+
+    def decorate(fn: _F) -> _F:
+        @functools.wraps(fn)
+        def call(*args, **kwargs):
+            if not here.keys().isdisjoint(kwargs):
+                name = next(name for name in kwargs if name in here)
+                raise TypeError(
+                    f"{fn.__name__}() has no argument `{name}`: it is called `{here[name]}` here."
+                )
+            return fn(*args, **kwargs)
+
+        return cast(_F, call)
+
+    return decorate
 
 
 def check_source(source: Any, n: int) -> Any:
@@ -41,3 +79,35 @@ def check_source(source: Any, n: int) -> Any:
 def over(source: Any, one: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`one`, a function of a vertex, mapped over the leading axis of `source` if it has one."""
     return one if source.ndim == 0 else jax.vmap(one)
+
+
+def path_to(parents: Any, target: Any) -> np.ndarray:
+    """(edges + 1,) int32 vertices from the source to `target`; empty where it is unreached.
+
+    Raises:
+        TypeError: `target` is no integer.
+        ValueError: there are no parents, they are traced or of several sources, or `target` is out
+            of range.
+    """
+    if parents is None:
+        raise ValueError("`path_to` needs parents: search with `parents=True`.")
+    refuse_names("target", target)
+    if not is_concrete(parents, target):
+        raise ValueError("`path_to` needs concrete values: call it outside of jit.")
+    if np.ndim(target) or not np.issubdtype(np.asarray(target).dtype, np.integer):
+        raise TypeError(f"`target` must be an integer vertex; got {target!r}.")
+    parents = np.asarray(parents)
+    if parents.ndim != 1:
+        raise ValueError(f"`path_to` is of one source; parents have shape {parents.shape}.")
+    n, at = parents.shape[0], int(target)
+    if not 0 <= at < n:
+        raise ValueError(f"`target` must lie in [0, {n}); got {at}.")
+    if parents[at] < 0:
+        return np.zeros(0, np.int32)
+    path = [at]
+    while parents[at] != at:
+        at = int(parents[at])
+        path.append(at)
+        if len(path) > n:
+            raise ValueError("`parents` are no tree: they lead around a cycle.")
+    return np.array(path[::-1], np.int32)

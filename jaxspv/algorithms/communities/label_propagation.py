@@ -18,9 +18,7 @@ from ...until import iteration_limit
 from ..common.edges import endpoints_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-    from ...shapes import Count, Matrix, Vector
+    from ...shapes import Bool, Count, Int, Matrix, Vector
 
 
 @result_tuple

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
+
+from pallas_kernels.communities.louvain import moves
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
@@ -13,19 +16,43 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend, reaching
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
-from ..common.constant import constant
+from ..common.derivatives import constant
 from ..common.status import finished
 from ..common.undirected import undirected
 from ..common.weights import check_weights, with_real_weights
 from .louvain_cpu import sequential
-from .louvain_gpu import MOST, in_kernels
-from .louvain_xla import vectorised
+from .louvain_xla import Edges, quality_of, strengths, vectorised
 from .modularity import edge_weights, modularity
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from ...shapes import Float, Int, Matrix, Real
 
-    from ...shapes import Matrix, Real
+
+MOST = 2**30  # the sum of all weights, as integers
+
+
+def in_kernels(
+    graph: Graph, weights: Array, resolution: Array, **how: bool
+) -> tuple[Array, Array, Array]:
+    """As `vectorised`; weights become integers, so that the order of additions does not matter."""
+    return vectorised(graph, _integers(weights), resolution, functools.partial(_moved, **how))
+
+
+def _integers(weights: Array) -> Array:
+    """int32 in proportion to float32 weights: themselves if they are integers of a small sum."""
+    total = jnp.sum(weights)
+    whole = jnp.all(weights == jnp.round(weights)) & (total < MOST)
+    scale = jnp.where(whole | (total == 0), 1, MOST / jnp.where(total == 0, 1, total))
+    return jnp.round(weights * scale).astype(jnp.int32)
+
+
+def _moved(n: int, edges: Edges, resolution: Array, **how) -> tuple[Array, Array, Array]:
+    """(n,) communities, each named by a vertex; their modularity; the status of the kernel."""
+    strength, per = strengths(n, edges)
+    length = jnp.zeros(n, jnp.int32).at[edges.tail].add(1, mode="drop")
+    indptr = jnp.append(jnp.int32(0), jnp.cumsum(length, dtype=jnp.int32))
+    group, status = moves(indptr, edges.head, edges.weight, strength, resolution * per, **how)
+    return group, quality_of(n, edges, group, resolution), status
 
 
 @result_tuple

@@ -15,9 +15,7 @@ from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from ...shapes import Matrix, Real, Vector
+    from ...shapes import Float, Matrix, Real, Vector
 
 
 def modularity(

@@ -20,9 +20,7 @@ from ...native import bind
 from ..common.status import finished
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Matrix
+    from ...shapes import Int, Matrix
 
 
 @result_tuple

@@ -5,9 +5,12 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array, lax
 
+from pallas_kernels.components.mesh import components as kernel
+
 from ..._core.batching import while_going
 from ..._core.platforms import using
 from ...sharding.exchange import Local, on_mesh
+from ...sharding.kernels import one_kernel_refused
 from ...sharding.operation import mesh_op
 from ..common.status import finished
 from .api import counted, hooked
@@ -48,3 +51,20 @@ def _rounds(G):
 def sharded_connected_components(G, *, backend=None, method=None):
     with using(backend):
         return finished(op(G, backend=backend, method=method), "connected_components")
+
+
+def _refuse(G) -> str | None:
+    return one_kernel_refused(G)
+
+
+@op.register("one_launch", backend="pallas", refuse=_refuse)
+def one_launch(G, **options):
+    """Forests of all devices are joined inside the kernel. options: of the kernel."""
+
+    def body(local: Local):
+        part, block = local.part, local.block
+        graph = block.indptr, block.indices, local.positions
+        how = {"axes": part.axes, "symmetric": G.symmetric, **options}
+        return kernel(*graph, **how)
+
+    return counted(*on_mesh(body, G))

@@ -14,9 +14,7 @@ from ...graph import Graph, as_graph
 from ..components.api import connected_components
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-    from ...shapes import Matrix
+    from ...shapes import Bool, Int, Matrix
 
 
 @result_tuple

@@ -21,9 +21,7 @@ from ..common.status import finished
 from ..common.undirected import undirected
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Count, Matrix
+    from ...shapes import Count, Int, Matrix
 
 
 @result_tuple

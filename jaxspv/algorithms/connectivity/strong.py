@@ -20,12 +20,9 @@ from ...native import bind
 from ..common.edges import endpoints_of
 from ..common.status import finished
 from ..components.api import connected_components
-from .strong_cpu import strong_components_cpu
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Matrix
+    from ...shapes import Int, Matrix
 
 
 @result_tuple
@@ -51,7 +48,7 @@ def strongly_connected_components(
     Args:
         G: a `Graph` or a square sparse matrix, A[i, j] the edge i -> j; values do not matter.
         backend: "pallas", "cpu", "xla" or None.
-        method: "depth_first" (one search over all edges, on a CPU), "signatures" (one launch on a
+        method: "native" (one depth-first search in C++, on a CPU), "signatures" (one launch on a
             GPU), "coloring" (elsewhere), or None for the fastest.
 
     Returns:
@@ -61,7 +58,7 @@ def strongly_connected_components(
         TypeError: G is no graph.
         ValueError: it is not square.
 
-    Cost: "depth_first" O(n + edges); "signatures" an edge for each time that the vertex at its end
+    Cost: "native" O(n + edges); "signatures" an edge for each time that the vertex at its end
     hears of a smaller one, and a sort of the edges where `prepare` has not made the in-edges;
     "coloring" a pass over the edges for each step of the longest shortest path, in as many rounds
     as chains of components demand.
@@ -130,13 +127,6 @@ def _native(graph):
     """One depth-first search, in C++."""
     labels = jax.ShapeDtypeStruct((graph.n,), jnp.int32)
     labels = bind.call("strong_components", labels, graph.out.indptr, graph.out.indices)
-    return _of(labels, graph, jnp.int32(0))
-
-
-@op.register("depth_first", backend="cpu")
-def _depth_first(graph):
-    """One depth-first search, in native loops."""
-    labels = strong_components_cpu(graph.out.indptr, graph.out.indices)
     return _of(labels, graph, jnp.int32(0))
 
 

@@ -32,9 +32,7 @@ from .step import Call, loop_of, of_call, push_of
 from .xla import differs, run_dense, run_frontier
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
-
-    from ...shapes import Matrix, Number, Vector
+    from ...shapes import Bool, Int, Matrix, Number, Shaped, Vector
 
 UNTIL = ("reached", "unchanged", "residual", "max_iterations")
 

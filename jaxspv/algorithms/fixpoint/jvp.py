@@ -12,8 +12,8 @@ from jax.custom_derivatives import SymbolicZero
 from ..._core.derivatives.tangents import dense_tangent, is_zero
 from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
+from ..common.derivatives import richardson
 from ..common.frontier import Queue, append, distinct_or_dropped, one_of_each
-from ..common.implicit import richardson
 from ..sssp.xla import OutEdges, for_edges
 from .step import Call, totals_of
 from .xla import differs

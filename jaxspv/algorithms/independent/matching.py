@@ -12,12 +12,10 @@ from ..._core.compilation import one_program
 from ..._core.indices import narrowed
 from ..._core.pytree import result_tuple
 from ...formats import CSR, SparseMatrix
-from ...formats.foreign import ours
+from ...formats.base import ours
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Matrix
+    from ...shapes import Int, Matrix
 
 
 @result_tuple

@@ -14,7 +14,7 @@ from pallas_kernels.independent.waiting import coloring as coloring_of_short_cha
 from pallas_kernels.independent.waiting import independent_set as set_kernel
 
 from ..._core.compat import kernels_refused
-from ..._core.native_loops import each, once, read, write
+from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
@@ -26,9 +26,7 @@ from ..common.status import finished
 from ..common.undirected import undirected
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-    from ...shapes import Key, Matrix
+    from ...shapes import Bool, Int, Key, Matrix
 
 
 @result_tuple
@@ -75,9 +73,8 @@ def maximal_independent_set(
     Args:
         key: of `jax.random`.
         G: a `Graph` or a square sparse matrix with a symmetric pattern; self loops are ignored.
-        backend: "pallas", "cpu", "xla" or None.
-        method: "greedy" (in order, on a CPU), "waiting" (one launch on a GPU), "rounds"
-            (elsewhere), or None for these.
+        backend: "pallas", "xla" or None.
+        method: "waiting" (one launch on a GPU), "rounds" (elsewhere), or None for these.
 
     Returns:
         `IndependentSet(members, count, status)`.
@@ -86,8 +83,8 @@ def maximal_independent_set(
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
 
-    Cost: "greedy" O(n + edges) and a sort of the vertices; "waiting" a pass over the edges at most,
-    no sort; "rounds" a pass over the edges a round, few rounds.
+    Cost: "waiting" a pass over the edges at most, no sort; "rounds" a sort of the vertices and a
+    pass over the edges a round, few rounds.
 
     Source: few edges first: Burtscher, Devale, Azimi, Jaiganesh, Powers, "A high-quality and fast
     maximal independent set implementation for GPUs", ACM Transactions on Parallel Computing 5,
@@ -256,29 +253,6 @@ def _colored_in_one_launch(graph: Graph, order: Array | None) -> Coloring:
     """Each vertex is decided once no earlier neighbour can take its colour, in one launch."""
     out, order = graph.out, _given(graph, order)
     return _colors(graph, *coloring_in_order(out.indptr, out.indices, order))
-
-
-@independent.register("greedy", backend="cpu")
-def _independent_in_order(graph: Graph, noise: Array) -> IndependentSet:
-    """0: open, 1: in the set, 2: a neighbour is."""
-    n, indptr, indices = graph.n, graph.out.indptr, graph.out.indices
-    if n == 0 or graph.nse == 0:
-        return _members(graph, jnp.ones(n, bool))
-    order = _by_priority(graph, noise)
-
-    def join(v, state):
-        def edge(e, state):
-            return (write(state, read(indices, e), jnp.int8(2)),)
-
-        (state,) = each(read(indptr, v), read(indptr, v + 1), edge, state)
-        return v, write(state, v, jnp.int8(1))
-
-    def vertex(i, state):
-        v = read(order, i)
-        return (once(read(state, v) == 0, join, v, state)[1],)
-
-    (state,) = each(0, n, vertex, jnp.zeros(n, jnp.int8))
-    return _members(graph, state == 1)
 
 
 @independent.register("rounds")

@@ -28,7 +28,7 @@ from ...native import bind
 from ...ops.products.mxm.api import mxm
 from ...ops.products.mxv.api import mxv
 from ...until import iteration_limit
-from ..common.names import elsewhere
+from ..common.sources import elsewhere
 from ..common.status import finished
 from ..common.weights import check_weights, with_real_weights
 from .jvp import implicit_tangent
@@ -36,9 +36,7 @@ from .layout import strength_of
 from .xla import pagerank_xla, pull_row_bins
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
-    from ...shapes import Count, Matrix, Real, Vector
+    from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 
 
 @result_tuple

@@ -16,9 +16,7 @@ from ...graph import Graph, as_graph
 from ..common.edges import endpoints_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-    from ...shapes import Matrix
+    from ...shapes import Bool, Int, Matrix
 
 
 @result_tuple

@@ -19,9 +19,7 @@ from ..common.sources import check_source
 from ..common.undirected import undirected
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-    from ...shapes import Count, Matrix, Sources
+    from ...shapes import Bool, Count, Int, Matrix, Sources
 
 SOURCES = 32  # of a search: the bits of a word
 

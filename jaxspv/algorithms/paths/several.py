@@ -22,9 +22,7 @@ from ..sssp.api import sssp
 from ..sssp.forms import traced_delta
 
 if TYPE_CHECKING:
-    from jaxtyping import Int, Num
-
-    from ...shapes import Count, Matrix
+    from ...shapes import Count, Int, Matrix, Num
 
 
 @result_tuple
@@ -65,8 +63,8 @@ def k_shortest_paths(
     Yen's algorithm: the next path leaves a known path at a spur vertex. A search from there avoids
     the vertices before it and the next edges of known paths with the same beginning. The searches
     use reduced weights `w(u, v) + h(v) - h(u)`, which are 0 along shortest paths; one search
-    against the edges gives the distances h to the target. Each path is only left after the vertex
-    where it left its own predecessor, so that no path is found twice.
+    against the edges gives the distances h to the target. A path found this way is left
+    only at the vertex where it left the path before it, or later: so none is found twice.
 
     Args:
         G: a `Graph` or a square sparse matrix of weights >= 0, A[i, j] the edge i -> j.
@@ -86,7 +84,7 @@ def k_shortest_paths(
     Differentiable in the weights, both modes: 1 for each edge of a path.
 
     Cost: a search for each vertex of the paths found, at most k n of them, mostly of few vertices
-    but with a pass over the edges each; 2 k n numbers.
+    but with a pass over the edges each. Memory: 2 k n numbers.
 
     Source: Yen, "Finding the k shortest loopless paths in a network", Management Science 17, 1971;
     Lawler, "A procedure for computing the k best solutions to discrete optimization problems",
@@ -183,7 +181,7 @@ def _search(A: CSR, source: Array, target: Array, *, k: int) -> ShortestPaths:
 
 
 def _total(A: CSR, slots: Array) -> Array:
-    """The sums of the weights in slots, over the last axis; nothing from behind the end."""
+    """The sums of the weights in slots, over the last axis; slots behind the end count 0."""
     return jnp.sum(A.data.at[slots].get(mode="fill", fill_value=0), axis=-1)
 
 
@@ -207,7 +205,7 @@ class _Leaving:
         self.reduced = jnp.where(led, jnp.maximum(A.data + safe, 0), jnp.inf)
 
     def __call__(self, path: _Found, place: Array, found: _Found) -> _Found:
-        """The best spur path: `path[:place]`, then no next edge of known paths with that prefix."""
+        """The shortest path that begins with `path[:place + 1]` and then leaves all known paths."""
         n, tail, head = self.A.shape[0], self.tail, self.head
         number = jnp.arange(n, dtype=jnp.int32)
         spur = path.vertices[place]
@@ -253,7 +251,7 @@ class _Leaving:
         return jnp.where(valid, vertices, n), jnp.where(valid, hops, -1)
 
     def slots(self, vertices: Array, hops: Array) -> Array:
-        """(n,) the entries along a path, the least of each pair of neighbours; behind it nse."""
+        """(n,) slots of the edges of a path, the lightest of parallel ones; nse behind its end."""
         n = self.A.shape[0]
         number = jnp.arange(n, dtype=jnp.int32)
         inside = number < hops

@@ -15,15 +15,12 @@ from ...graph import Graph, as_graph
 from ...until import reached
 from ..bfs.api import bfs
 from ..common.edges import endpoints_of
-from ..common.path import path_to
-from ..common.sources import check_source
+from ..common.sources import check_source, path_to
 from ..common.weights import with_real_weights
 from ..sssp.api import sssp
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Num
-
-    from ...shapes import Count, Matrix, Vector
+    from ...shapes import Bool, Count, Int, Matrix, Num, Vector
 
 
 @result_tuple

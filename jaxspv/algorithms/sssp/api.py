@@ -21,22 +21,17 @@ from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph
 from ...until import Until, check_until, iteration_limit
-from ..common.path import path_to
-from ..common.sources import check_source, over
+from ..common.sources import check_source, over, path_to
 from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
 from . import native
-from .dense import relax
-from .forms import search, shortest_path_tree, traced_delta
+from .forms import relax, search, shortest_path_tree, traced_delta
 from .layout import choose_delta, surely_in_buckets, with_lengths
-from .lengths import infinity, wraps
 from .tree.jvp import path_tangent
-from .xla import OutEdges
+from .xla import OutEdges, infinity, wraps
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Num
-
-    from ...shapes import Count, Matrix, Real, Sources
+    from ...shapes import Bool, Count, Int, Matrix, Num, Real, Sources
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 

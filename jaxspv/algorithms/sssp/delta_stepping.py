@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from . import xla
-from .lengths import after, extend, infinity, wraps
+from .xla import after, extend, infinity, wraps
 
 # A bucket is widened while fewer than one in SPARSE of the far vertices move into it, so that
 # reading `far` costs at most SPARSE times as much as moving its vertices, whatever the weights.

@@ -19,7 +19,7 @@ from ..._core.reductions import is_narrow
 from ...graph import Graph, arrays_of, register_layout
 from ..common.weights import Facts, facts_of
 from .forms import delta_of
-from .lengths import infinity
+from .xla import infinity
 
 
 @result_tuple

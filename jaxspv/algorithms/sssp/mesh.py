@@ -18,9 +18,9 @@ from ..common.sources import check_source
 from ..common.status import finished, without_negative_cycle
 from .api import SSSP, UNTIL
 from .forms import MOST_STEPS
-from .lengths import extend, infinity, wraps
 from .mesh_rounds import lengths_of
 from .tree.jvp import sum_to_root
+from .xla import extend, infinity, wraps
 
 
 def _tight(local: Local, length: Array) -> tuple[Array, Array, Array]:

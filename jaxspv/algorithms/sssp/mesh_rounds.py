@@ -10,10 +10,9 @@ from jax import Array, lax
 from ...algebra.monoids import min_, plus
 from ...sharding.exchange import Local, mine
 from ..common.frontier import one_of_each
-from ..common.mesh.push import relaxed
-from ..common.mesh.sparse_frontier import capacity_of, compacted, followed, listed
+from ..common.mesh import capacity_of, compacted, followed, listed, relaxed
 from .forms import width_over_mean
-from .lengths import extend, infinity
+from .xla import extend, infinity
 
 
 class State(NamedTuple):

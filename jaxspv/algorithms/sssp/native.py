@@ -28,7 +28,7 @@ def refuse(graph: Graph, source: Any, until: Any, delta: Any, *, max_steps: Any,
 def search(graph: Graph, source: Array, until: Until | None) -> tuple[Array, ...]:
     """Distances, parents, steps, converged, overflow; see `SSSP`.
 
-    With `until` it may end before vertices are settled that lie beyond the limit of `until`.
+    With `until` it may end before it has settled the vertices beyond the limit of `until`.
     """
     out, n = graph.out, graph.n
     number, flag = (jax.ShapeDtypeStruct((), t) for t in (jnp.int32, jnp.bool_))

@@ -1,4 +1,4 @@
-"""Triangle counting: a masked product of the edges, each directed to the end of higher degree."""
+"""Triangles, of a graph and of its vertices: masked products of the edges to higher degrees."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jax import Array, lax
 
 from pallas_kernels.triangles.count import CARRY
 from pallas_kernels.triangles.count import triangles as by_tables
+from pallas_kernels.triangles.count import triangles_of_vertices as tables_of_vertices
 from pallas_kernels.triangles.upward import EDGES, upward
 
 from ..._core.compat import kernels_refused
-from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
@@ -23,14 +23,13 @@ from ..._core.reductions import exact_sum
 from ...algebra.masks import structure
 from ...algebra.semirings import plus_pair
 from ...formats import CSR
+from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxm.api import mxm
 from ..common.undirected import undirected
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-    from ...shapes import Matrix
+    from ...shapes import Bool, Int, Matrix
 
 
 @result_tuple
@@ -61,10 +60,9 @@ def triangle_count(
     Args:
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
         backend: "pallas", "cpu", "xla" or None.
-        method: "native" (in C++, on a CPU), "wedges" (the same by native loops: a CPU without the
-            C++ kernels), "dot" (the rows of both ends of each edge meet: what other devices do),
-            "tables" (one of them is a table in shared memory, in two launches on a GPU), or None:
-            the fastest.
+        method: "native" (in C++, on a CPU), "tables" (the row of one end of each edge is a table
+            in shared memory, in two launches on a GPU), "dot" (the rows of both ends are
+            intersected, elsewhere), or None for these.
 
     Returns:
         `Triangles(count, overflow)`.
@@ -125,25 +123,13 @@ def _native(graph):
     return Triangles(count, over | graph.out.overflow)
 
 
-@op.register("wedges", backend="cpu")
-def _wedges(graph):
-    """The same by native loops."""
-    L = upward_edges(graph.out)
-    each = triangles_of_vertices(L)
-    with jax.enable_x64(True):
-        return Triangles(exact_sum(each) // np.int64(3), L.overflow)
-
-
 @op.register("dot")
 def _dot(graph):
     """Edges u -> v of higher rank and the w that both have such edges to."""
     L = upward_edges(graph.out)
     C = mxm(L, L.T, plus_pair, mask=structure(L), nse=L.nse, method="dot")
-    return _total(jnp.where(jnp.arange(C.nse) < C.count, C.data, 0), C.overflow)
-
-
-def _total(counts: Array, overflow: Array) -> Triangles:
-    return Triangles(exact_sum(counts), overflow)
+    counts = jnp.where(jnp.arange(C.nse) < C.count, C.data, 0)
+    return Triangles(exact_sum(counts), C.overflow)
 
 
 def upward_edges(A: CSR) -> CSR:
@@ -166,34 +152,36 @@ def upward_edges(A: CSR) -> CSR:
     return CSR(ones, indices, indptr, over, A.shape, A.sorted, A.unique)
 
 
-def triangles_of_vertices(L: CSR) -> Array:
-    """(n,) int32: the triangles that each vertex lies in, by loops over paths u -> v -> w of upward
-    edges closed by u -> w."""
-    n = L.shape[0]
-    if n == 0 or L.nse == 0:
-        return jnp.zeros(n, jnp.int32)
+of_vertices = Operation("triangles of vertices", types=lambda graph: typed(jnp.int32, graph.n))
 
-    def vertex(u, count, mark):
-        first, last = read(L.indptr, u), read(L.indptr, u + 1)
 
-        def note(e, mark):
-            return (write(mark, read(L.indices, e), u),)
+@of_vertices.register("native", backend="cpu", refuse=bind.refused)
+def _native_of_vertices(graph: Graph) -> Array:
+    """Paths u -> v -> w of upward edges closed by u -> w, in C++."""
+    count = jax.ShapeDtypeStruct((graph.n,), jnp.int32)
+    return bind.call("triangles_of_vertices", count, graph.out.indptr, graph.out.indices)
 
-        (mark,) = each(first, last, note, mark)
 
-        def middle(e, count, mine):
-            v = read(L.indices, e)
+@of_vertices.register("tables", backend="pallas", refuse=not_in_kernels)
+def _tables_of_vertices(graph: Graph) -> Array:
+    """The shorter row of each edge is looked up in a table of the longer one."""
+    pattern = graph.out.indptr, graph.out.indices
+    return tables_of_vertices(*pattern, upward(*pattern))
 
-            def closing(f, count, theirs):
-                w = read(L.indices, f)
-                closed = (read(mark, w) == u).astype(jnp.int32)
-                return write(count, w, read(count, w) + closed), theirs + closed
 
-            ends = (read(L.indptr, v), read(L.indptr, v + 1))
-            count, theirs = each(*ends, closing, count, jnp.int32(0))
-            return write(count, v, read(count, v) + theirs), mine + theirs
+@of_vertices.register("products")
+def _products(graph: Graph) -> Array:
+    """`C<L> = L L^T` counts at the lower two vertices of a triangle, `C<L> = L L` at the upper."""
+    L = upward_edges(graph.out)
+    row, low, below = _counts(mxm(L, L.T, plus_pair, mask=structure(L), nse=L.nse, method="dot"))
+    _, high, above = _counts(mxm(L, L, plus_pair, mask=structure(L), nse=L.nse, method="dot"))
+    count = jnp.zeros(graph.n, jnp.int32)
+    for place, counts in ((row, below), (low, below), (high, above)):
+        count = count.at[place].add(counts, mode="drop")
+    return count
 
-        count, mine = each(first, last, middle, count, jnp.int32(0))
-        return write(count, u, read(count, u) + mine), mark
 
-    return each(0, n, vertex, jnp.zeros(n, jnp.int32), jnp.full(n, -1, jnp.int32))[0]
+def _counts(C: CSR) -> tuple[Array, Array, Array]:
+    """Rows, columns and values, 0 in the padding."""
+    row, col = C.rowcol()
+    return row, col, jnp.where(jnp.arange(C.nse) < C.count, C.data, 0)

@@ -29,8 +29,7 @@ from .arrangement import (
 from .bitmasks import row_words, served
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, UInt
-
+    from ...shapes import Bool, Int, UInt
 LARGE = 10_000  # the paper's rule: tiles of 64 for matrices of a larger order, else of 32
 SPARSE_TILE = 2  # a tile of at most so many entries moves to the remainder
 

@@ -27,8 +27,7 @@ from .arrangement import (
 )
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped, UInt
-
+    from ...shapes import Bool, Int, Shaped, UInt
 SPARSE_TILE = 2  # a tile of at most so many entries moves to the remainder
 SMALL = 1 << 14  # a matrix of fewer entries keeps its tiles: what it could save is nothing
 

@@ -16,9 +16,7 @@ from ..vector import SparseVector, from_present
 from .arrangement import check_size
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped, UInt
-
-    from ...shapes import Number
+    from ...shapes import Bool, Int, Number, Shaped, UInt
 
 
 @pytree_dataclass

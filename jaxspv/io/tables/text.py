@@ -17,14 +17,11 @@ from ...graph import Graph
 from ...interop.labels import Labels
 from ..mtx_header import OFFSETS_ANYWAY, ROWS_A_BYTE
 from ..opening import existing, refusing
-from .columns import entries_named, matrix_of, numbered, values_of
-from .fields import SEPARATORS, check_delimiter, written
-from .frames import read_parquet, required, to_table
-from .lines import Text, weight_kind
+from .frames import entries_named, matrix_of, numbered, read_parquet, required, to_table, values_of
+from .lines import SEPARATORS, Text, check_delimiter, weight_kind, written
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
+    from ...shapes import Int
 LINES = 1 << 16  # of one write
 TABLES = (".parquet", ".feather", ".arrow")
 Column = int | str

@@ -18,13 +18,10 @@ from ...ops.products.common.elementwise import trace
 from ...ops.products.sddmm.api import bare, check_ends
 from ...ops.write_rule.call import matrix
 from . import gpu as gpu  # registers the kernel
-from .score import Dot, Score
-from .xla import op
+from .xla import Dot, Score, op
 
 if TYPE_CHECKING:
-    from jaxtyping import ArrayLike, Num
-
-    from ...shapes import Matrix
+    from ...shapes import ArrayLike, Matrix, Num
 
 
 def attention(

@@ -19,9 +19,8 @@ from pallas_kernels.rows.merge_path import LIMIT
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused
 from ...ops.products.spmv.api import no_rows
-from .score import Dot, Score
 from .traced import Parts
-from .xla import op, pulled
+from .xla import Dot, Score, op, pulled
 
 _FLOATS = ("float32", "bfloat16", "float16")
 

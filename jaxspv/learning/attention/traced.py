@@ -20,7 +20,7 @@ from pallas_kernels.products.attention.job import MOST
 from pallas_kernels.products.attention.job import Score as KernelScore
 
 from ...ops.products.common.elementwise import ALONE, inner_of
-from .score import Score
+from .xla import Score
 
 _INLINED = ("jit", "pjit", "closed_call", "remat", "remat2", "checkpoint")
 FEW = 4  # prepared arrays: each takes registers, and in derivatives as many again

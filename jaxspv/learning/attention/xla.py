@@ -9,6 +9,7 @@ Source: Dao, Fu, Ermon, Rudra, Ré, "FlashAttention", NeurIPS 2022, for the reco
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -18,10 +19,39 @@ from jax import Array
 from ..._core.derivatives.tangents import dense_tangent, is_zero
 from ..._core.operation import Operation, typed
 from ...ops.aggregate import wide
+from ...ops.products.common.elementwise import Elementwise
 from ...ops.products.sddmm.by_entry import ByEntry, chunk_for
 from ...ops.products.sddmm.xla import live_tangents, register_chunks
 from ...ops.reduce import broadcast_rows
 from ...ops.write_rule.entries import take
+
+
+@dataclasses.dataclass(frozen=True)
+class Dot:
+    """The score `scale <q, k> + bias` of each head."""
+
+    scale: float
+
+    def __call__(self, _: Any, q: Array, k: Array, own: Any) -> Array:
+        s = jnp.sum(wide(q) * wide(k), axis=-1) * self.scale
+        return s if own[0] is None else s + _over_heads(own[0], s)
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """The score of a user's function, times `scale`, plus the bias."""
+
+    fn: Elementwise
+    scale: float
+
+    def __call__(self, captured: Any, q: Array, k: Array, own: Any) -> Array:
+        bias, edges = own
+        s = wide(self.fn(captured, q, k, edges)) * self.scale
+        return s if bias is None else s + _over_heads(bias, s)
+
+
+def _over_heads(bias: Array, s: Array) -> Array:
+    return wide(bias) if bias.ndim == s.ndim else jnp.broadcast_to(wide(bias), s.shape)
 
 
 def _attended(backend, A, operands, V, *, score) -> tuple[Array, Array]:

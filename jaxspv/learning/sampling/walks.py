@@ -13,16 +13,13 @@ from jax import Array, lax
 
 from ..._core.batching import batch_any
 from ..._core.search import lower_bound
-from ...generators.random import check_key
+from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import take
-from .draws import below, bits, threshold
-from .neighbors import check_nodes, rows_of
+from .neighbors import below, bits, check_nodes, rows_of, threshold
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Key, Matrix, Sources
+    from ...shapes import Int, Key, Matrix, Sources
 
 MISSED = 24.0  # a step is accepted but for odds of e^-24
 MOST_TRIALS = 4096

@@ -20,7 +20,7 @@ from ..._core.compilation import is_eager, one_program
 from ..._core.indices import alike, one_value, widened, with_index_dtype
 from ...algebra.masks import Mask, as_mask
 from ...formats import SparseMatrix
-from ...formats.foreign import ours
+from ...formats.base import ours
 from ...formats.stored import Stored
 from ...graph import Graph, linked
 from .capacity import finished, with_capacity, with_least_capacity

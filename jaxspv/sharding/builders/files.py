@@ -18,9 +18,8 @@ from ...construct.arguments import in_dtype, narrow
 from ...io.files import mtx_dtype
 from ...io.mtx_header import LONGEST_LINE, Header, read_header
 from ...io.opening import existing, opened, parsed, refusing
-from ...io.tables.columns import values_of
-from ...io.tables.fields import check_delimiter
-from ...io.tables.lines import Text, blocks, kept, weight_kind
+from ...io.tables.frames import values_of
+from ...io.tables.lines import Text, blocks, check_delimiter, kept, weight_kind
 from ..graph import ShardedGraph
 from .edges import sharded
 from .local_edges import Agreed, LocalEdges

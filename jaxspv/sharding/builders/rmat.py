@@ -12,8 +12,7 @@ from jax import Array
 from jax.sharding import AxisType, Mesh, NamedSharding
 
 from ...algebra.monoids import plus
-from ...generators.graphs import check_odds, check_size, rmat_edges
-from ...generators.random import check_key
+from ...generators.graphs import check_key, check_odds, check_size, rmat_edges
 from ..graph import ShardedGraph
 from ..partition import Partition, partition
 from .redistribute import spread

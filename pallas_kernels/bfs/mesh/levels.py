@@ -1,4 +1,4 @@
-"""The end of a search on a mesh: every device gets the levels of all vertices and their number."""
+"""The end of a search on a mesh: all devices get all levels, and how many there are."""
 
 import functools
 import operator
@@ -9,12 +9,13 @@ BYTE = 255  # FAR in a byte; levels of a search of fewer levels are sent as byte
 
 
 def finish(k, c, m, vertices, barrier, s, last_rows):
-    """Replaces FAR by -1 and broadcasts the levels into m.messages, whose messages have all been
-    read; then writes `whole` by vertex. Returns (ok, number of levels). One device barrier.
+    """Replaces FAR by -1 and broadcasts the levels into m.messages (every device has read the
+    messages before); then writes `whole` by vertex. Returns (ok, number of levels). One device
+    barrier.
 
     Each place takes a byte, or a word where the search has 255 levels or more. Only places before
-    `last_rows` are sent. Control word c.deepest takes the maximum of level + 1 of this device; it
-    is the first word of the barrier's payload.
+    `last_rows` are sent. Control word c.deepest holds the largest level + 1 of this device; it
+    travels as the first word of the barrier's payload.
     """
     shallow = s.level < BYTE
     end = last_rows.of(k.device)

@@ -16,7 +16,7 @@ from jaxspv._core.indices import bucketed
 from jaxspv.formats import FORMATS, SparseMatrix
 from jaxspv.native import bind
 from jaxspv.ops.products.mxm import plan
-from jaxspv.ops.products.mxm.counts import count_on_device, count_on_host, searches_on_host
+from jaxspv.ops.products.mxm.plan import count_on_device, count_on_host, searches_on_host
 
 UNSERVED = {"rows"} | ({"gustavson"} if bind.refused() else set())  # need a GPU, C++ kernels
 ALL_METHODS = tuple(m for m in plan.METHODS if m not in UNSERVED)

@@ -11,12 +11,11 @@ import pytest
 pytestmark = pytest.mark.fast
 ROOT = pathlib.Path(__file__).parents[3]
 RETIRED = (
-    "turning", "told", "tells?", "telling", "letters?", "mail", "meetings?", "dealt", "nobody",
-    "somebody", "whoever", "everybody", "in[ _]turn", "at[ _]once", "rooms?", "beside", "slopes",
+    "turning", "told", "tells?", "telling", r"letters?(?! \d)", "mail", "meetings?", "dealt",
+    "nobody", "somebody", "whoever", "everybody", "in[ _]turn", "at[ _]once", "rooms?", "beside",
+    "slopes",
 )  # fmt: skip
 PATTERN = re.compile(rf"(?<![a-z])(?:{'|'.join(RETIRED)})(?![a-z])")
-# Names of journals ("Letters"), of Python's methods (`file.tell`), of a test in docs/pains.md.
-LEFT = {"docs": 1, "jaxspv/algorithms": 2, "jaxspv/io": 1, "jaxspv/sharding": 4}
 
 
 def texts(path):
@@ -25,7 +24,8 @@ def texts(path):
         return [path.read_text()]
     kinds = (tokenize.NAME, tokenize.COMMENT, tokenize.STRING)
     read = io.StringIO(path.read_text()).readline
-    return [t.string for t in tokenize.generate_tokens(read) if t.type in kinds]
+    tokens = [t.string for t in tokenize.generate_tokens(read) if t.type in kinds]
+    return [t for t in tokens if t != "tell"]  # a method of Python's files
 
 
 def found():
@@ -44,16 +44,13 @@ def found():
 
 
 def test_retired_words_do_not_come_back():
-    now = found()
-    more = {
-        folder: (n, LEFT.get(folder, 0)) for folder, n in now.items() if n > LEFT.get(folder, 0)
-    }
-    assert not more, f"retired words, now and allowed, by folder: {more}; see GLOSSARY.md"
+    assert not (now := found()), f"retired words by folder: {now}; see GLOSSARY.md"
 
 
 def test_the_pattern_finds_names_and_sentences():
     assert PATTERN.findall("rows_in_turn at once") == ["in_turn", "at once"]
-    assert not PATTERN.findall("mushroom untold besides")
+    assert PATTERN.findall("a letter tells") == ["letter", "tells"]
+    assert not PATTERN.findall("mushroom untold besides letters 100")  # of a journal
 
 
 def test_every_retired_word_is_in_the_glossary():

@@ -13,8 +13,7 @@ from jax import Array, lax
 
 from ...._core.native_loops import read, write
 from ...common.frontier import Edges, Queue, append, one_of_each
-from ..lengths import extend, infinity
-from ..xla import OutEdges, for_edges
+from ..xla import OutEdges, extend, for_edges, infinity
 
 UNROLL = 4  # edges looked at together; most are not tight
 

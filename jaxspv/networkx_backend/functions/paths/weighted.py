@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import networkx as nx
@@ -211,32 +211,33 @@ def all_pairs_dijkstra_path_length(G, cutoff=None, weight="weight"):
     )
 
 
+def _from_each(G: ConvertedGraph, weight, found_of: Callable, *, negative: bool = False):
+    """Each node with `found_of(distances, parents)`; one search after the other."""
+    lengths(G, weight, negative=negative)  # refuses before the first is asked for
+
+    def each() -> Iterator[tuple[Any, Any]]:
+        for s, node in enumerate(G.nodes):
+            with double_precision():
+                far, parents = distances(G, weight, s, negative=negative)
+            yield node, found_of(far, parents)
+
+    return each()
+
+
 @implements
 def all_pairs_dijkstra_path(G, cutoff=None, weight="weight"):
     """Paths between all pairs."""
-    lengths(G, weight)  # refuses before the first is asked for
 
-    def each() -> Iterator[tuple[Any, dict]]:
-        for s, node in enumerate(G.nodes):
-            with double_precision():
-                far, parents = distances(G, weight, s)
-            yield node, paths(G, _settled(far, cutoff, _roots(parents)), parents)
+    def paths_of(far, parents):
+        return paths(G, _settled(far, cutoff, _roots(parents)), parents)
 
-    return each()
+    return _from_each(G, weight, paths_of)
 
 
 @implements
 def all_pairs_dijkstra(G, cutoff=None, weight="weight"):
     """Lengths and paths between all pairs."""
-    lengths(G, weight)
-
-    def each() -> Iterator[tuple[Any, tuple[dict, dict]]]:
-        for s, node in enumerate(G.nodes):
-            with double_precision():
-                far, parents = distances(G, weight, s)
-            yield node, _both(G, far, parents, weight, cutoff)
-
-    return each()
+    return _from_each(G, weight, lambda far, parents: _both(G, far, parents, weight, cutoff))
 
 
 def _bellman_ford(G, source, weight) -> tuple[np.ndarray, np.ndarray]:
@@ -284,26 +285,18 @@ def bellman_ford_path_length(G, source, target, weight="weight"):
 @implements
 def all_pairs_bellman_ford_path_length(G, weight="weight"):
     """Lengths between all pairs; they may be negative."""
-    lengths(G, weight, negative=True)
 
-    def each() -> Iterator[tuple[Any, dict]]:
-        for s, node in enumerate(G.nodes):
-            with double_precision():
-                far, _ = distances(G, weight, s, negative=True)
-            yield node, pairs(G, _settled(far), as_numbers(G, weight, far))
+    def lengths_of(far, _):
+        return pairs(G, _settled(far), as_numbers(G, weight, far))
 
-    return each()
+    return _from_each(G, weight, lengths_of, negative=True)
 
 
 @implements
 def all_pairs_bellman_ford_path(G, weight="weight"):
     """Paths between all pairs; lengths may be negative."""
-    lengths(G, weight, negative=True)
 
-    def each() -> Iterator[tuple[Any, dict]]:
-        for s, node in enumerate(G.nodes):
-            with double_precision():
-                far, parents = distances(G, weight, s, negative=True)
-            yield node, paths(G, _settled(far), parents)
+    def paths_of(far, parents):
+        return paths(G, _settled(far), parents)
 
-    return each()
+    return _from_each(G, weight, paths_of, negative=True)

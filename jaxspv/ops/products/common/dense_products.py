@@ -7,7 +7,7 @@ products with many vectors are one with a matrix. Forms and derivatives are in `
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,22 +16,6 @@ from jax import Array
 from ...._core.operation import Operation
 from ....algebra.semirings import Semiring, plus_times
 
-if TYPE_CHECKING:
-    from ....formats import SparseMatrix
-    from ..row_layouts.layout import Arranged
-
-
-class Prepared(NamedTuple):
-    """Prepared arrays of the matrix A of a product.
-
-    Attributes:
-        rows: the rows of A in bins; those by diagonals serve one vector alone.
-        transposed: the transpose of A as a CSR, with its values, for the derivative by X.
-    """
-
-    rows: Arranged | None = None
-    transposed: SparseMatrix | None = None
-
 
 def is_linear(semiring: Semiring, *operands: Any, **static: Any) -> bool:
     """Whether a product adds ordinary products: it has a transpose by each operand."""
@@ -39,7 +23,8 @@ def is_linear(semiring: Semiring, *operands: Any, **static: Any) -> bool:
     return semiring.mul.fn is jnp.multiply and semiring.add.atomic(jnp.float32) == "add"
 
 
-spmm = Operation("spmm", linear=is_linear)  # `spmm(semiring, A, X, prepared, flip=)`
+# transposed: A.T as a CSR, with its values, for the derivative by X; or None.
+spmm = Operation("spmm", linear=is_linear)  # `spmm(semiring, A, X, transposed, flip=)`
 sddmm = Operation("sddmm", linear=is_linear)  # `sddmm(semiring, A, X, Y)`
 
 

@@ -10,8 +10,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...._core.derivatives.tangents import is_zero, jvp_of_perturbed
+from ....algebra import operators
 from ....algebra.monoids import Monoid, plus
 from ....algebra.semirings import Semiring
+from ....formats import SparseMatrix
+from ....formats.csr import joined as _joined
 
 
 def product(
@@ -210,3 +213,13 @@ def winners(add: Monoid, terms: Array, segments: Array, y: Array, by: Array | No
             hit &= by == take(least, segments)
     first = jnp.full(count, nse, jnp.int32)
     return first.at[jnp.where(hit, segments, count)].min(slot, mode="drop")
+
+
+def joined(A: SparseMatrix, semiring: Semiring) -> SparseMatrix:
+    """A with repeated entries summed, unless the semiring gives the same without that.
+
+    Only (plus, times) distributes over the sum of repeated entries: max_plus would take the larger
+    of two, plus_pair would count both.
+    """
+    distributes = (semiring.add.op.fn, semiring.mul.fn) == (operators.plus.fn, operators.times.fn)
+    return A if A.unique or distributes else _joined(A)

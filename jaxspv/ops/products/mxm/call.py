@@ -17,9 +17,9 @@ from ....algebra.masks import Mask, check_mask
 from ....algebra.operators import BinaryOp
 from ....algebra.semirings import Semiring, as_semiring
 from ....formats import COO, CSC, CSR, SparseMatrix
-from ....formats.foreign import ours
+from ....formats.base import ours
 from ....graph import Graph, linked
-from ..common.repeats import joined
+from ..common.product import joined
 from .result import term_dtype
 
 _TRANSPOSED = {"firsti": "secondj", "firstj": "secondi", "secondi": "firstj", "secondj": "firsti"}

@@ -16,7 +16,7 @@ from ...._core.platforms import Backend
 from ....algebra.masks import Mask, check_mask
 from ....algebra.semirings import Semiring, as_semiring, plus_times
 from ....formats import SparseMatrix
-from ....formats.foreign import ours
+from ....formats.base import ours
 from ....formats.vector import SparseVector
 from ....graph import Graph, linked
 from ...write_rule.call import Dense, Options, as_operand_mask, as_out, call, is_dense
@@ -24,8 +24,7 @@ from ...write_rule.capacity import finished, with_capacity, with_least_capacity
 from ...write_rule.entries import entries_of
 from ...write_rule.write import as_accum
 from ..common.hypersparse import beyond_int32, multiply_vector
-from ..common.product import positions_as
-from ..common.repeats import joined
+from ..common.product import joined, positions_as
 from ..row_layouts.layout import Arranged
 from ..spmspv import gpu as spmspv_gpu  # registers the kernels  # noqa: F401
 from ..spmspv import xla as spmspv_xla  # noqa: F401

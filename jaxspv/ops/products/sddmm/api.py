@@ -19,9 +19,7 @@ from . import gpu as gpu  # registers the kernel
 from .xla import op, register_chunks, values_in_chunks
 
 if TYPE_CHECKING:
-    from jaxtyping import ArrayLike, Shaped
-
-    from ....shapes import Matrix
+    from ....shapes import ArrayLike, Matrix, Shaped
 
 
 def sddmm(

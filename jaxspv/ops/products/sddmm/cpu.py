@@ -1,4 +1,4 @@
-"""SDDMM on a CPU: native loops over the entries of a CSR, one for each block of columns."""
+"""SDDMM on a CPU, over the entries of a CSR: in C++, or by native loops over blocks of columns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,30 @@ from jax import Array, lax
 
 from ...._core.native_loops import each, read, write
 from ....formats import CSR
+from ....native import bind
+from ....native.codes import codes
 from ..spmv.api import fold_of
 from .xla import op
+
+
+def _refuse(semiring, A, X, Y) -> str | None:
+    if A.compressed != 0 or A.index_dtype != jnp.int32:
+        return "it takes entries by row with indices of 32 bits"
+    if X.ndim != 2 or 0 in (A.nse, *X.shape, *Y.shape):
+        return "it takes one head, and something to multiply"
+    if X.dtype != Y.dtype or semiring.add.takes_first or codes(semiring, X.dtype) is None:
+        return "it takes built-in semirings on float32, float64, int32, int64 or bool, all alike"
+    return bind.refused()
+
+
+@op.register("native", backend="cpu", refuse=_refuse)
+def _native(semiring, A, X, Y) -> Array:
+    """A dot product in eight parts for each entry."""
+    kind = codes(semiring, X.dtype)
+    assert kind is not None
+    values = jax.ShapeDtypeStruct((A.nse,), X.dtype)
+    return bind.call("sddmm", values, A.indptr, A.indices, X, Y, **kind)
+
 
 BLOCK = 32  # columns of a pass; of more XLA would make a list of operations, no loop
 

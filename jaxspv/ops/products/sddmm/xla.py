@@ -16,9 +16,8 @@ from ...._core.operation import Operation, typed
 from ....algebra.semirings import Semiring, plus_times
 from ....formats import SparseMatrix
 from ...aggregate import wide
-from ..common.dense_products import Prepared, spmm
 from ..common.dense_products import sddmm as op
-from . import native as native  # registers the kernel in C++, before the loop
+from ..common.dense_products import spmm
 from .by_entry import ByEntry, chunk_for
 
 
@@ -112,7 +111,7 @@ def by_heads(A: SparseMatrix, data: Array, X: Array) -> Array:
 
     def product(one):
         values, x = one
-        return spmm(plus_times, A.with_data(values), x, Prepared(), flip=False)
+        return spmm(plus_times, A.with_data(values), x, None, flip=False)
 
     parts = values, jnp.moveaxis(X.reshape(n, -1, k), 1, 0)
     if values.shape[0] == 1:

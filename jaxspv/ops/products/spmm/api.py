@@ -18,10 +18,8 @@ from ....formats.stored import Stored
 from ....graph import Graph, linked
 from ...write_rule.call import Options, as_operand_mask
 from ...write_rule.write import as_accum, write_vector
-from ..common.dense_products import Prepared
 from ..common.dense_products import spmm as op
-from ..common.product import positions_as
-from ..common.repeats import joined
+from ..common.product import joined, positions_as
 from . import cpu as cpu  # registers the kernel in C++
 from . import gpu as gpu  # registers the kernel
 from . import xla as xla  # registers the others
@@ -49,11 +47,11 @@ def multiply(
     """
     semiring = as_semiring(semiring)
     flip = not isinstance(A, (SparseMatrix, Graph))
-    M, prepared = _operand(B if flip else A, flip)
+    M, transposed = _operand(B if flip else A, flip)
     X = array_of(A if flip else B)
     if not M.unique:
         M = joined(M, semiring)
-        prepared = Prepared(None, M.T if M.compressed == 1 else None)
+        transposed = M.T if M.compressed == 1 else None
     _check_shapes(M, X, flip)
     names = sorted({"auto", *(impl.name for impl in op.impls)})
     if method not in names:
@@ -63,21 +61,19 @@ def multiply(
     how = _How(method, backend, bool(options.replace), flip)
     out = None if options.out is None else jnp.asarray(options.out)
     mask, accum = as_operand_mask(options.mask), as_accum(options.accum)
-    operands = M, X, prepared, semiring, mask, accum, out
+    operands = M, X, transposed, semiring, mask, accum, out
     if backend == "pallas" and not on_gpu(M):  # the operation says so
         return _traced(*operands, how=how)
     return one_program(_traced, *operands, how=how)
 
 
-def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, Prepared]:
-    """The matrix whose rows are places of the result, and what is prepared of it."""
+def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, SparseMatrix | None]:
+    """The matrix whose rows are places of the result, and its transpose where that is known."""
     if isinstance(A, Graph):
         A = linked(A)
-        rows = A.layouts.get("vxm" if flip else "mxv")
-        rows = rows and rows.in_products()
         if not flip:
-            return A.out, Prepared(rows, A.inn)
-        return (A.out.T, Prepared(None, A.out)) if A.inn is None else (A.inn, Prepared(rows, A.out))
+            return A.out, A.inn
+        return A.out.T if A.inn is None else A.inn, A.out
     if not isinstance(A, SparseMatrix):
         raise TypeError(
             "one operand must be a sparse matrix or a Graph of jaxspv; got an array and "
@@ -85,7 +81,7 @@ def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, Prepared]:
         )
     M = A.T if flip else A
     M = M if M.compressed is not None else M.asformat("csr")
-    return M, Prepared(None, M.T if M.compressed == 1 else None)
+    return M, M.T if M.compressed == 1 else None
 
 
 def _check_shapes(M: SparseMatrix, X: Array, flip: bool) -> None:
@@ -95,11 +91,10 @@ def _check_shapes(M: SparseMatrix, X: Array, flip: bool) -> None:
         raise ValueError(f"`{name}` must have shape {shape}; got {X.shape}.")
 
 
-def _traced(M, X, prepared, semiring, mask, accum, out, *, how: _How) -> Array:
+def _traced(M, X, transposed, semiring, mask, accum, out, *, how: _How) -> Array:
     """With the array as (l, k): leading axes are columns too."""
     semiring = positions_as(semiring, index_dtype_for(M))
-    M, transposed = narrowed("a product", M, prepared.transposed)
-    prepared = prepared._replace(transposed=transposed)
+    M, transposed = narrowed("a product", M, transposed)
     inner = -1 if how.flip else -2
     columns = jnp.moveaxis(X, inner, 0)
     shape = (M.shape[0], *columns.shape[1:])
@@ -108,7 +103,7 @@ def _traced(M, X, prepared, semiring, mask, accum, out, *, how: _How) -> Array:
         semiring,
         M,
         columns.reshape(X.shape[inner], math.prod(columns.shape[1:])),
-        prepared,
+        transposed,
         backend=how.backend,
         method=method,
         flip=how.flip,

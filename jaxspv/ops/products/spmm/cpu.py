@@ -14,8 +14,8 @@ from ....native.codes import codes
 from .xla import columns_together, no_dense_fold, op, result_dtype, widened
 
 
-def _not_native(semiring, A, X, prepared, *, flip) -> str | None:
-    if reason := no_dense_fold(semiring, A, X, prepared, flip=flip):
+def _not_native(semiring, A, X, transposed, *, flip) -> str | None:
+    if reason := no_dense_fold(semiring, A, X, transposed, flip=flip):
         return reason
     if A.index_dtype != jnp.int32:
         return "it takes indices of 32 bits"
@@ -27,7 +27,7 @@ def _not_native(semiring, A, X, prepared, *, flip) -> str | None:
     return bind.refused()
 
 
-def _native(semiring, A, X, prepared, *, flip):
+def _native(semiring, A, X, transposed, *, flip):
     """A loop in C++ over entries for each row and 16 columns."""
     dtype = result_dtype(semiring, A, X, flip)
     A, X = widened(A, X, dtype)

@@ -16,9 +16,9 @@ from .xla import columns_together, no_dense_fold, op, result_dtype, widened
 SCATTERED = 64  # columns up to which atomics cost less than a sort of the entries by row
 
 
-def _not_here(semiring, A, X, prepared, *, flip) -> str | None:
+def _not_here(semiring, A, X, transposed, *, flip) -> str | None:
     """Why the kernel cannot combine these products."""
-    if reason := kernels_refused() or no_dense_fold(semiring, A, X, prepared, flip=flip):
+    if reason := kernels_refused() or no_dense_fold(semiring, A, X, transposed, flip=flip):
         return reason
     if A.index_dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
         return "kernels count rows and entries in int32"
@@ -36,7 +36,7 @@ def _wide(v):
     return jax.ShapeDtypeStruct(v.shape, "float32") if v.dtype.name in NARROW else v
 
 
-def _merge_path(semiring, A, X, prepared, *, flip):
+def _merge_path(semiring, A, X, transposed, *, flip):
     """Rows and entries shared evenly by groups of lanes, which have the columns; one launch."""
     A, dtype = A.asformat("csr"), result_dtype(semiring, A, X, flip)
     if X.dtype.name in NARROW and dtype.name not in ("float32", X.dtype.name):
@@ -47,7 +47,7 @@ def _merge_path(semiring, A, X, prepared, *, flip):
     return y.astype(dtype)
 
 
-def _not_scattered(semiring, A, X, prepared, *, flip) -> str | None:
+def _not_scattered(semiring, A, X, transposed, *, flip) -> str | None:
     """Why the entries of columns are not added in place."""
     if A.compressed != 1:
         return "the entries of a row lie side by side"
@@ -56,10 +56,10 @@ def _not_scattered(semiring, A, X, prepared, *, flip) -> str | None:
     dtype = result_dtype(semiring, A, X, flip)
     if semiring.add.atomic(dtype) != "add" or dtype.name not in ("float32", *NARROW):
         return "its atomics add float32"
-    return _not_here(semiring, A, X, prepared, flip=flip)
+    return _not_here(semiring, A, X, transposed, flip=flip)
 
 
-def _scatter(semiring, A, X, prepared, *, flip):
+def _scatter(semiring, A, X, transposed, *, flip):
     """The entries as they lie, each product added in place by atomics; one launch."""
     dtype = result_dtype(semiring, A, X, flip)
     data, X = A.data.astype(jnp.float32), X.astype(jnp.float32)

@@ -43,26 +43,21 @@ def by_columns(primals, tangents, Y, flip):
     return lax.map(jax.checkpoint(lambda c: column(*c)), columns, batch_size=size).T
 
 
-def push(product, A, X, d, V, prepared):
+def push(product, A, X, d, V, transposed):
     """`Y_dot = d X + A V`; None stands for zero."""
-    parts = []
-    if d is not None:  # what is prepared of the rows has A's values
-        parts.append(
-            product(plus_times, A.with_data(d), X, prepared._replace(rows=None), flip=False)
-        )
-    if V is not None:
-        parts.append(product(plus_times, A, V, prepared, flip=False))
+    parts = [] if d is None else [product(plus_times, A.with_data(d), X, None, flip=False)]
+    parts += [] if V is None else [product(plus_times, A, V, transposed, flip=False)]
     return functools.reduce(jnp.add, parts)
 
 
-def pull(product, W, A, X, d, V, prepared):
+def pull(product, W, A, X, d, V, transposed):
     """The cotangents of `push`: dots of two rows at each entry, a product with the transpose."""
     steady = _steady(A)
     by_values = None if d is None else dots(steady, W, X)
     by_X = None
     if V is not None:  # by the rows of the transpose, if they are prepared
-        transposed = steady.T if prepared.transposed is None else prepared.transposed
-        by_X = product(plus_times, transposed, W, type(prepared)(None, A), flip=False)
+        back = steady.T if transposed is None else transposed
+        by_X = product(plus_times, back, W, A, flip=False)
     return None, None, by_values, by_X, None
 
 

@@ -18,8 +18,6 @@ from ...._core.derivatives.tangents import is_zero
 from ...._core.operation import Operation, typed
 from ..common.dense_products import spmm as op
 from ..common.product import product, safe, take
-from ..row_layouts import binned
-from ..row_layouts.layout import Rows
 from ..spmv import api as spmv
 from ..spmv.api import widened
 from ..spmv.jvp import is_bilinear
@@ -29,26 +27,26 @@ from . import jvp
 LEAST_HELD = 2**24  # numbers that a block of columns may hold, if entries are few
 
 
-def _types(semiring, A, X, prepared, *, flip):
+def _types(semiring, A, X, transposed, *, flip):
     if semiring.mul.position is not None:
         return None
     return typed(result_dtype(semiring, A, X, flip), A.shape[0], X.shape[1])
 
 
 def _tangent(primals, tangents, Y, *, flip):
-    semiring, A, X, prepared = primals
+    semiring, A, X, transposed = primals
     if 0 in (A.nse, *A.shape, X.shape[1]):
         return jnp.zeros_like(Y)
     if not is_bilinear(semiring, A, X, Y):
         return jvp.by_columns(primals, tangents, Y, flip)
     d, V = (None if is_zero(t) else t for t in (tangents[1].data, tangents[2]))
-    return pushed(A, X, d, V, prepared) if d is not None or V is not None else jnp.zeros_like(Y)
+    return pushed(A, X, d, V, transposed) if d is not None or V is not None else jnp.zeros_like(Y)
 
 
 op.tangent, op.types = _tangent, _types
 
 
-def _types_of_tangent(A, X, d, V, prepared):
+def _types_of_tangent(A, X, d, V, transposed):
     return typed(X.dtype, A.shape[0], X.shape[1])
 
 
@@ -91,18 +89,18 @@ def by_columns(run: Callable[[Array], Array], X: Array, held: int) -> Array:
 def columns_together(run, others=vmapped):
     """vmap over X alone: more columns of one product; else by `others`, `one_by_one` or JAX's."""
 
-    def batched(axis_size, in_batched, semiring, A, X, prepared, *, flip):
+    def batched(axis_size, in_batched, semiring, A, X, transposed, *, flip):
         if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
             one = functools.partial(run, flip=flip)
-            return others(one, axis_size, in_batched, semiring, A, X, prepared)
+            return others(one, axis_size, in_batched, semiring, A, X, transposed)
         wide = jnp.moveaxis(X, 0, 1).reshape(X.shape[1], -1)
-        Y = op(semiring, A, wide, prepared, flip=flip)
+        Y = op(semiring, A, wide, transposed, flip=flip)
         return jnp.moveaxis(Y.reshape(Y.shape[0], axis_size, -1), 1, 0)
 
     return batched
 
 
-def no_dense_fold(semiring, A, X, prepared, *, flip) -> str | None:
+def no_dense_fold(semiring, A, X, transposed, *, flip) -> str | None:
     """Why no form that pads with the identity serves."""
     if 0 in (A.nse, *A.shape, X.shape[1]):
         return "there is nothing to multiply"
@@ -114,23 +112,7 @@ def fold_of(semiring, A, X, flip):
     return spmv.fold_of(semiring, A, X, flip)
 
 
-def _no_bins(semiring, A, X, prepared, *, flip) -> str | None:
-    if not isinstance(prepared.rows, Rows):
-        return "the rows are not arranged in bins: `prepare(A, for_=...)`"
-    return no_dense_fold(semiring, A, X, prepared, flip=flip)
-
-
-def _row_bins(semiring, A, X, prepared, *, flip):
-    """Rows in bins of equal width: gathers and reductions of a block of columns, no scatter."""
-    dtype = result_dtype(semiring, A, X, flip)
-    A, X = widened(A, X, dtype)
-    rows = prepared.rows
-    values, fold = rows.values.astype(A.dtype), fold_of(semiring, A, X, flip)
-    run = lambda X: binned.spmv(rows.bins, values, X, **fold)  # noqa: E731
-    return by_columns(run, X, rows.bins.slots).astype(dtype)
-
-
-def _pieces(semiring, A, X, prepared, *, flip):
+def _pieces(semiring, A, X, transposed, *, flip):
     """Rows in pieces of fixed width, joined by row."""
     dtype = result_dtype(semiring, A, X, flip)
     A, X = widened(A.asformat("csr"), X, dtype)
@@ -144,12 +126,11 @@ def _pieces(semiring, A, X, prepared, *, flip):
     return by_columns(run, X, max(pieces, A.nse // 4)).astype(dtype)
 
 
-op.register("row_bins", refuse=_no_bins, batched=columns_together(_row_bins))(_row_bins)
 op.register("pieces", refuse=no_dense_fold, batched=columns_together(_pieces))(_pieces)
 
 
 @op.register("segments")
-def _segments(semiring, A, X, prepared, *, flip):
+def _segments(semiring, A, X, transposed, *, flip):
     """One product a slot and column, joined by row: segmented reductions of nse terms."""
     dtype = result_dtype(semiring, A, X, flip)
     A, X = widened(A, X, dtype)

@@ -15,7 +15,7 @@ from ...._core.reductions import in_float32, is_narrow
 from ....algebra.semirings import plus_times
 from ....formats import ELL, SELL
 from ....formats.base import serves
-from ..common.dense_products import Prepared, is_linear, spmm
+from ..common.dense_products import is_linear, spmm
 from ..common.product import Factors, Pairs, joined_tangent, picked_tangent, product, safe, take
 from ..row_layouts import binned, diagonals
 from ..row_layouts.diagonals import Diagonals
@@ -166,7 +166,7 @@ def columns_vectorised(run):
         if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
             run_flipped = functools.partial(run, flip=flip)
             return vmapped(run_flipped, axis_size, in_batched, semiring, A, x, rows)
-        Y = spmm(semiring, A, jnp.moveaxis(x, 0, -1), Prepared(rows), flip=flip)
+        Y = spmm(semiring, A, jnp.moveaxis(x, 0, -1), None, flip=flip)
         return jnp.moveaxis(Y, -1, 0)
 
     return batched

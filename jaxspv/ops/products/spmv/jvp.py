@@ -26,7 +26,7 @@ def is_bilinear(semiring: Semiring, A: Any, x: Array, y: Array) -> bool:
 def cotangents(
     product: Any, A: Any, x: Array, w: Array, rows: Arranged | None, values: bool, vector: bool
 ) -> tuple[Array | None, Array | None]:
-    """`(w[i] x[j], sum_i w[i] A[i, j])`: the cotangents of A's values and of x for that of `A x`.
+    """`(w[i] x[j], sum_i w[i] A[i, j])`: the cotangents of A's values and of x, given w of `A x`.
 
     Args:
         product: `product(A, x)` computes `A x` by the best means.

@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.batching import while_going
-from ..._core.compilation import one_program
-from ..._core.native_loops import each, once, read, write
-from ..._core.operation import Operation, typed
-from ..._core.platforms import Backend, reaching
-from ...algebra.semirings import min_plus
-from ...graph import Graph
-from ..common.edges import degrees_without_loops, endpoints_of
-from ..common.undirected import undirected
-from ..components.api import connected_components
-from ..fixpoint.api import fixpoint
+from .._core.batching import while_going
+from .._core.compilation import one_program
+from .._core.native_loops import each, once, read, write
+from .._core.operation import Operation, typed
+from .._core.platforms import Backend, reaching
+from ..algebra.semirings import min_plus
+from ..graph import Graph
+from .common.edges import degrees_without_loops, endpoints_of
+from .common.undirected import undirected
+from .components.api import connected_components
+from .fixpoint.api import fixpoint
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
-    from ...shapes import Matrix
+    from ..shapes import Int, Matrix
 
 
 @reaching

@@ -1,4 +1,7 @@
-"""Derivatives of fixpoints by the implicit function theorem, without storing the iterates."""
+"""Derivatives that several algorithms share: zero, and those of fixpoints.
+
+A fixpoint has its derivative by the implicit function theorem, without storing the iterates.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.derivatives.tangents import is_zero, jvp_of_perturbed
+from ..._core.derivatives.tangents import is_inexact, is_zero, jvp_of_perturbed
+
+
+def constant(primals: Any, tangents: Any, result: Any, **static: Any) -> Any:
+    """The tangent of what depends on the pattern, or on which path is shortest, alone: zero."""
+    del primals, tangents, static
+    return jax.tree.map(lambda v: jnp.zeros_like(v) if is_inexact(v) else None, result)
+
 
 STEPS = 10_000  # the linear iteration takes at most so many steps
 

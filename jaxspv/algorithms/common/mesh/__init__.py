@@ -1,1 +1,0 @@
-"""What traversals on a mesh share: sparse frontiers, pushed edges."""

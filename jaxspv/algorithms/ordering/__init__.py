@@ -1,1 +1,0 @@
-"""Orders of the vertices that bring the entries near the diagonal."""

@@ -1,1 +1,0 @@
-"""Communities, colours and independent sets."""

@@ -20,6 +20,7 @@ from .platforms import inside, situation
 from .pytree import is_concrete
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
+SMALL = 1 << 16  # entries of a graph on a GPU that NumPy prepares
 MOST_PROGRAMS = 512  # each takes 10 to 60 of the 65,530 memory maps that Linux gives a process
 
 
@@ -147,6 +148,16 @@ def on_gpu(operands: Any) -> bool:
         if isinstance(leaf, jax.Array) and is_concrete(leaf):
             return any(device.platform == "gpu" for device in leaf.devices())
     return jax.default_backend() == "gpu"
+
+
+def by_numpy(array: Any) -> bool:
+    """Whether NumPy computes what is known of a concrete array: all but large ones on a GPU.
+
+    A small one is copied in less time than a program for it is compiled in.
+    """
+    if isinstance(array, np.ndarray) or not on_gpu(array):
+        return True
+    return array.size <= SMALL and array.is_fully_addressable
 
 
 def on_accelerator(*arrays: Any) -> bool:

@@ -16,9 +16,10 @@ I32 = jnp.int32
 PIECES, LEAST = 8, 1 << 20  # more than LEAST entries are processed in PIECES parts, to save memory
 
 
-def module_of(array: Any) -> Any:
-    """`numpy` for an array of NumPy, `jax.numpy` for any other."""
-    return np if isinstance(array, np.ndarray) else jnp
+def module_of(array: Any, *more: Any) -> Any:
+    """`numpy` for an array of NumPy, without others of JAX; else `jax.numpy`."""
+    by_jax = not isinstance(array, np.ndarray) or any(isinstance(x, jax.Array) for x in more)
+    return jnp if by_jax else np
 
 
 def of_numbers(array: Any) -> Any:
@@ -26,16 +27,16 @@ def of_numbers(array: Any) -> Any:
     return module_of(array).asarray(array, I32)
 
 
-def program(fn=None, *, static: tuple[str, ...] = ()):
-    """Decorator: `jax.jit` of a function, unless its first array is one of NumPy: then the function
-    itself."""
+def program(fn: Any = None, *, static: tuple[str, ...] = ()) -> Any:
+    """Decorator: `jax.jit` of a function; the function itself where all arrays are NumPy's."""
     if fn is None:
         return functools.partial(program, static=static)
     jitted = jax.jit(fn, static_argnames=static)
 
     @functools.wraps(fn)
     def run(first, *rest, **options):
-        return (fn if module_of(first) is np else jitted)(first, *rest, **options)
+        by_numpy = module_of(first, *jax.tree.leaves(rest)) is np
+        return (fn if by_numpy else jitted)(first, *rest, **options)
 
     return run
 
@@ -103,7 +104,8 @@ def starts_of(counts: Any) -> Any:
 def sort_pairs(keys: Any, values: Any) -> tuple[Any, Any]:
     """Both in the order of the keys, stable."""
     if module_of(keys) is jnp:
-        return tuple(lax.sort((keys, values), num_keys=1, is_stable=True))
+        keys, values = lax.sort((keys, values), num_keys=1, is_stable=True)
+        return keys, values
     order = np.argsort(keys, kind="stable")
     return keys[order], values[order]
 

@@ -1,5 +1,4 @@
-"""Layouts by XLA and by NumPy, padded and rounded ones too, against an oracle with NumPy that shares
-no code with them."""
+"""Layouts by XLA and by NumPy against an oracle of its own, padded and rounded ones too."""
 
 import jax.numpy as jnp
 import numpy as np

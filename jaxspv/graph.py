@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from ._core.compilation import by_numpy, on_gpu
+from ._core.compilation import by_numpy, on_gpu, to_device
 from ._core.derivatives.derived import gathered, sole
 from ._core.eager.kept import kept
 from ._core.html import card, pattern
@@ -234,7 +234,7 @@ def prepare(
         for n in purposes
         if n not in graph.layouts
     }
-    built = _where(graph.out, built)
+    built = to_device(built, graph.out.indices)
     return dataclasses.replace(graph, layouts={**graph.layouts, **built})
 
 
@@ -306,7 +306,7 @@ def _with_transpose(graph: Graph, check: bool) -> Graph:
     inn, slots, same = transposed_with_slots(graph.out)
     if check and bool(same):
         return dataclasses.replace(graph, symmetric=True)
-    inn, slots = _where(graph.out, (inn, slots))
+    inn, slots = to_device((inn, slots), graph.out.indices)
     return dataclasses.replace(graph, transposed=inn, inn_slots=slots)
 
 
@@ -315,11 +315,3 @@ def _by_numpy(graph: Graph) -> Graph:
     out = graph.out
     small = on_gpu(out.indices) and by_numpy(out.indices) and by_numpy(out.indptr)
     return jax.device_get(graph) if small else graph
-
-
-def _where(A: CSR, arrays: Any) -> Any:
-    """Arrays of NumPy where those of A are; others as they are."""
-    where = A.indices.sharding if getattr(A.indices, "committed", False) else None
-    return jax.tree.map(
-        lambda x: jax.device_put(x, where) if isinstance(x, np.ndarray) else x, arrays
-    )

@@ -89,9 +89,15 @@ def known(array: Any) -> Any:
     return np.asarray(array) if captured else array
 
 
-def to_device(arrays: Any) -> Any:
-    """`jnp.asarray` of NumPy arrays that are never written again; compiles nothing for a shape."""
-    return jax.device_put(arrays) if is_eager() else jax.tree.map(jnp.asarray, arrays)
+def to_device(arrays: Any, like: Any = None) -> Any:
+    """`jnp.asarray` of NumPy arrays that are never written again, to the device of the array `like`
+    if it is committed to one; compiles nothing for a shape. Arrays of JAX stay."""
+    if not is_eager():
+        return jax.tree.map(jnp.asarray, arrays)
+    where = like.sharding if getattr(like, "committed", False) else None
+    leaves, tree = jax.tree.flatten(arrays)
+    moved = iter(jax.device_put([x for x in leaves if not isinstance(x, jax.Array)], where))
+    return tree.unflatten([x if isinstance(x, jax.Array) else next(moved) for x in leaves])
 
 
 def array_of(x: Any) -> Any:
@@ -158,6 +164,11 @@ def by_numpy(array: Any) -> bool:
     if isinstance(array, np.ndarray) or not on_gpu(array):
         return True
     return array.size <= SMALL and array.is_fully_addressable
+
+
+def host_if_small(array: Any) -> Any:
+    """A concrete array as one of NumPy where NumPy computes with it."""
+    return np.asarray(array) if by_numpy(array) else array
 
 
 def on_accelerator(*arrays: Any) -> bool:

@@ -119,7 +119,7 @@ def low_degree_arrays(
     q = next((q for q, count in zip((1, 2, 3), long, strict=True) if count <= 0.01 * n), 4)
     more = int(sizes[2 * q + 1])
     rows = n + (rounded(-(-more // q)) if more else 0)
-    order = breadth_first_order(indptr, indices) if renumber else None
+    order = breadth_first_order(indptr, indices, LOW_MAX) if renumber else None
     return dict(_low_degree(indptr, indices, weights, order, q=q, rows=rows))
 
 
@@ -179,7 +179,7 @@ def _slots(degree, row, nth, q, rows):
 
 
 @program(static=("widest",))
-def breadth_first_order(indptr: Any, indices: Any, widest=LOW_MAX) -> Any:
+def breadth_first_order(indptr: Any, indices: Any, widest: int) -> Any:
     """int32[n]: vertices in breadth-first order from one of smallest degree, components one after
     the other; a program of its own, which layouts share. widest: at least the largest degree.
 

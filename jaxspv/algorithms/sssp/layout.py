@@ -11,7 +11,7 @@ from pallas_kernels.layouts.adjacency import degree_sizes
 from pallas_kernels.layouts.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.api import delta_of as kernel_delta
 
-from ..._core.compilation import by_numpy, is_eager, on_accelerator, on_gpu, to_device
+from ..._core.compilation import host_if_small, is_eager, on_accelerator, on_gpu, to_device
 from ..._core.eager.kept import kept
 from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
@@ -129,7 +129,7 @@ def _layout(graph: Graph) -> Any:
 
 def _sizes(A: Any) -> np.ndarray:
     """The length of the longest row, and the number of entries."""
-    return np.asarray(degree_sizes(np.asarray(A.indptr) if by_numpy(A.indptr) else A.indptr))
+    return np.asarray(degree_sizes(host_if_small(A.indptr)))
 
 
 def _widths(graph: Graph, facts: Facts) -> tuple[BucketWidths, BucketWidths]:

@@ -163,7 +163,7 @@ def by_numpy(array: Any) -> bool:
     """
     if isinstance(array, np.ndarray) or not on_gpu(array):
         return True
-    return array.size <= SMALL and array.is_fully_addressable
+    return is_concrete(array) and array.size <= SMALL and array.is_fully_addressable
 
 
 def host_if_small(array: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
+from ._core.compilation import by_numpy, on_gpu, to_device
 from ._core.derivatives.derived import gathered, sole
 from ._core.eager.kept import kept
 from ._core.html import card, pattern
@@ -38,20 +39,26 @@ class Layout:
         revalue: `revalue(layout, graph) -> layout` after `with_data`, traceable; None: the layout
             depends on the pattern alone.
         needs_inn: whether the transpose must be there.
+        numpy: whether a graph whose arrays are NumPy's is built by NumPy, as small ones are.
     """
 
     build: Callable[[Graph], Any]
     revalue: Callable[[Any, Graph], Any] | None = None
     needs_inn: bool = True
+    numpy: bool = False
 
 
 def register_layout(
-    name: str, *, revalue: Callable[[Any, Graph], Any] | None = None, needs_inn: bool = True
+    name: str,
+    *,
+    revalue: Callable[[Any, Graph], Any] | None = None,
+    needs_inn: bool = True,
+    numpy: bool = False,
 ) -> Callable[[Callable[[Graph], Any]], Callable[[Graph], Any]]:
     """Decorator entering a builder under the purpose `name` of `prepare(for_=...)`."""
 
     def add(build):
-        LAYOUTS[name] = Layout(build, revalue, needs_inn)
+        LAYOUTS[name] = Layout(build, revalue, needs_inn, numpy)
         return build
 
     return add
@@ -219,7 +226,13 @@ def prepare(
     needed = any(LAYOUTS[name].needs_inn for name in purposes) or not isinstance(A, Graph)
     if graph.inn is None and needed:
         graph = _with_transpose(graph, check=symmetric is None)
-    built = {n: LAYOUTS[n].build(graph) for n in purposes if n not in graph.layouts}
+    known = _by_numpy(graph)
+    built = {
+        n: LAYOUTS[n].build(known if LAYOUTS[n].numpy else graph)
+        for n in purposes
+        if n not in graph.layouts
+    }
+    built = to_device(built, graph.out.indices)
     return dataclasses.replace(graph, layouts={**graph.layouts, **built})
 
 
@@ -286,9 +299,17 @@ def _check_square(A: SparseMatrix) -> None:
 
 def _with_transpose(graph: Graph, check: bool) -> Graph:
     """The graph with its in-edges; check: as symmetric where it is."""
-    if check and known_symmetric(graph.out):
+    if check and not by_numpy(graph.out.indices) and known_symmetric(graph.out):
         return dataclasses.replace(graph, symmetric=True)
     inn, slots, same = transposed_with_slots(graph.out)
     if check and bool(same):
         return dataclasses.replace(graph, symmetric=True)
+    inn, slots = to_device((inn, slots), graph.out.indices)
     return dataclasses.replace(graph, transposed=inn, inn_slots=slots)
+
+
+def _by_numpy(graph: Graph) -> Graph:
+    """A small graph on a GPU with arrays of NumPy, by which it is prepared without a program."""
+    out = graph.out
+    small = on_gpu(out.indices) and by_numpy(out.indices) and by_numpy(out.indptr)
+    return jax.device_get(graph) if small else graph

@@ -20,6 +20,7 @@ from .platforms import inside, situation
 from .pytree import is_concrete
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
+SMALL = 1 << 16  # entries of a graph on a GPU that NumPy prepares
 MOST_PROGRAMS = 512  # each takes 10 to 60 of the 65,530 memory maps that Linux gives a process
 
 
@@ -88,9 +89,15 @@ def known(array: Any) -> Any:
     return np.asarray(array) if captured else array
 
 
-def to_device(arrays: Any) -> Any:
-    """`jnp.asarray` of NumPy arrays that are never written again; compiles nothing for a shape."""
-    return jax.device_put(arrays) if is_eager() else jax.tree.map(jnp.asarray, arrays)
+def to_device(arrays: Any, like: Any = None) -> Any:
+    """`jnp.asarray` of NumPy arrays that are never written again, to the device of the array `like`
+    if it is committed to one; compiles nothing for a shape. Arrays of JAX stay."""
+    if not is_eager():
+        return jax.tree.map(jnp.asarray, arrays)
+    where = like.sharding if getattr(like, "committed", False) else None
+    leaves, tree = jax.tree.flatten(arrays)
+    moved = iter(jax.device_put([x for x in leaves if not isinstance(x, jax.Array)], where))
+    return tree.unflatten([x if isinstance(x, jax.Array) else next(moved) for x in leaves])
 
 
 def array_of(x: Any) -> Any:
@@ -147,6 +154,21 @@ def on_gpu(operands: Any) -> bool:
         if isinstance(leaf, jax.Array) and is_concrete(leaf):
             return any(device.platform == "gpu" for device in leaf.devices())
     return jax.default_backend() == "gpu"
+
+
+def by_numpy(array: Any) -> bool:
+    """Whether NumPy computes what is known of a concrete array: all but large ones on a GPU.
+
+    A small one is copied in less time than a program for it is compiled in.
+    """
+    if isinstance(array, np.ndarray) or not on_gpu(array):
+        return True
+    return is_concrete(array) and array.size <= SMALL and array.is_fully_addressable
+
+
+def host_if_small(array: Any) -> Any:
+    """A concrete array as one of NumPy where NumPy computes with it."""
+    return np.asarray(array) if by_numpy(array) else array
 
 
 def on_accelerator(*arrays: Any) -> bool:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .._core.batching import over_trailing
+from .._core.compilation import by_numpy, is_eager, on_gpu, to_device
 from .._core.indices import LIMIT, with_pattern
 from .._core.operation import Operation, typed
 from .._core.pytree import pytree_dataclass, static, transient
@@ -198,6 +200,9 @@ def compress(major: Array, extent: int) -> Array:
             f"a compressed axis of {extent} would take as many offsets; it must stay below "
             "2^31 - 1: use format='coo'."
         )
+    if is_eager(major) and on_gpu(major) and by_numpy(major):
+        found = np.searchsorted(np.asarray(major), np.arange(extent + 1, dtype=major.dtype))
+        return to_device(found.astype(major.dtype), major)
     return offsets(major, extent=extent)
 
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.compilation import by_numpy
 from .._core.indices import with_pattern
 from .._core.pytree import is_concrete
 
@@ -61,7 +62,7 @@ def check(
     batch = np.shape(x.overflow) if hasattr(x, "overflow") else ()  # pyright: ignore
     for place in np.ndindex(batch):
         one = {name: array[place] for name, array in arrays.items()} if batch else arrays
-        if _on_cpu(one):
+        if all(map(by_numpy, one.values())):
             host = {name: np.asarray(array) for name, array in one.items()}
             broken = _numbered(promises(Arrays(**host, **static), np))
         else:
@@ -98,11 +99,6 @@ def _on_device(promises, static, arrays):
 def _numbered(promises: Promises) -> dict[tuple[int, str], Any]:
     """Numbered keys, as JAX sorts dictionaries by key: the first broken promise is reported."""
     return {(number, message): bad for number, (message, bad) in enumerate(promises)}
-
-
-def _on_cpu(arrays: dict[str, Any]) -> bool:
-    leaves = [leaf for leaf in arrays.values() if isinstance(leaf, jax.Array)]
-    return all(device.platform == "cpu" for leaf in leaves for device in leaf.devices())
 
 
 # ---- What formats promise ----

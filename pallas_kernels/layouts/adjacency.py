@@ -1,10 +1,10 @@
-"""The layouts of the BFS kernels, computed once per graph on its device by programs of sorts,
-prefix sums and scatters.
+"""The layouts of the BFS kernels, computed once per graph by sorts, prefix sums and scatters.
+
+On its device by programs; by NumPy where its arrays are NumPy's (`ragged.py`).
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,13 +18,19 @@ from .ragged import (
     argsort,
     by_falling,
     inverse,
+    loop,
+    module_of,
+    of_numbers,
     owners,
     owners_from,
     piece_of,
     placed,
+    program,
+    sort_pairs,
     starts_of,
     take,
     within,
+    write,
 )
 
 LOW_MEAN, LOW_MAX = 8, 64  # largest mean and maximum degree of a graph of low degree
@@ -62,7 +68,7 @@ def prepare_bfs(
     rounded: Callable[[int], int] = int,
     sizes: np.ndarray | None = None,
 ) -> dict[str, jax.Array]:
-    """Arrays for `bfs(..., prepared=)`; eager, on the device of the graph.
+    """Arrays for `bfs(..., prepared=)`; eager, where the graph is.
 
     Small degrees (mean <= 8, largest <= 64): adjacency (see `fixed_width`); with renumber=True its
     vertices are in breadth-first order (neighbours share cache lines) and order (new -> old) and
@@ -74,7 +80,7 @@ def prepare_bfs(
     indices behind indptr[-1] are padding. rounded: of sizes that depend on more than the shapes.
     sizes: `degree_sizes(indptr)` where it is known.
     """
-    indptr, indices = jnp.asarray(indptr, I32), jnp.asarray(indices, I32)
+    indptr, indices = of_numbers(indptr), of_numbers(indices)
     sizes = np.asarray(degree_sizes(indptr)) if sizes is None else sizes
     if is_low_degree(indptr.shape[0] - 1, *sizes[:2]):
         return low_degree_arrays(indptr, indices, sizes, renumber=renumber, rounded=rounded)
@@ -82,20 +88,21 @@ def prepare_bfs(
     if in_indptr is None:
         in_indptr, in_indices = indptr, indices
     else:
-        in_indptr, in_indices = jnp.asarray(in_indptr, I32), jnp.asarray(in_indices, I32)
+        in_indptr, in_indices = of_numbers(in_indptr), of_numbers(in_indices)
         widest = int(np.asarray(degree_sizes(in_indptr))[0])
     return likely_parents(in_indptr, in_indices, indptr, widest=rounded(widest))
 
 
-@jax.jit
-def degree_sizes(indptr: jax.Array) -> jax.Array:
+@program
+def degree_sizes(indptr: Any) -> Any:
     """int32[10]: largest degree, entries, and for q = 1..4 (vertices of more than 4 q neighbours,
     continuing quads that they need)."""
-    degree = jnp.diff(indptr)
-    q = jnp.arange(1, 5, dtype=I32)[:, None]
-    each = jnp.stack([(degree > 4 * q).astype(I32), _more(degree, q)], axis=1)  # one reduction
-    sums = jnp.sum(each, axis=2, dtype=I32).reshape(-1)
-    return jnp.concatenate([jnp.max(degree, initial=0)[None], indptr[-1:], sums])
+    xp = module_of(indptr)
+    degree = xp.diff(indptr)
+    q = xp.arange(1, 5, dtype=I32)[:, None]
+    each = xp.stack([(degree > 4 * q).astype(I32), _more(degree, q)], axis=1)  # one reduction
+    sums = xp.sum(each, axis=2, dtype=I32).reshape(-1)
+    return xp.concatenate([xp.max(degree, initial=0)[None], indptr[-1:], sums])
 
 
 def is_low_degree(n: int, largest: int, entries: int) -> bool:
@@ -112,40 +119,39 @@ def low_degree_arrays(
     q = next((q for q, count in zip((1, 2, 3), long, strict=True) if count <= 0.01 * n), 4)
     more = int(sizes[2 * q + 1])
     rows = n + (rounded(-(-more // q)) if more else 0)
-    order = breadth_first_order(indptr, indices) if renumber else None
+    order = breadth_first_order(indptr, indices, LOW_MAX) if renumber else None
     return dict(_low_degree(indptr, indices, weights, order, q=q, rows=rows))
 
 
-@functools.partial(jax.jit, static_argnames=("q", "rows"))
+@program(static=("q", "rows"))
 def _low_degree(indptr, indices, weights, order, *, q, rows) -> dict[str, Any]:
-    n, out = indptr.shape[0] - 1, {}
-    degree, row = jnp.diff(indptr), owners(indptr[1:], indices.shape[0])
-    nth = jnp.arange(indices.shape[0], dtype=I32) - take(indptr, row)
+    xp, n, out = module_of(indptr), indptr.shape[0] - 1, {}
+    degree, row = xp.diff(indptr), owners(indptr[1:], indices.shape[0])
+    nth = xp.arange(indices.shape[0], dtype=I32) - take(indptr, row)
     values = indices
     if order is not None:
         rank = inverse(order)
-        degree, row = degree[order], jnp.where(row < n, take(rank, row), n)
+        degree, row = degree[order], xp.where(row < n, take(rank, row), n)
         values = take(rank, indices)
         out = {"order": order, "rank": rank}
     where, links = _slots(degree, row, nth, q, rows)
-    empty = jnp.full(4 * q * rows, n, I32)
-    adjacency = empty.at[where].set(values, mode="drop", unique_indices=True)
-    adjacency = adjacency.at[links[0]].set(links[1], mode="drop", unique_indices=True)
+    adjacency = write(placed(4 * q * rows, n, where, values), *links)
     out["adjacency"] = adjacency.reshape(rows, 4 * q)
     if weights is not None:
-        entry = jnp.arange(indices.shape[0], dtype=I32)
+        entry = xp.arange(indices.shape[0], dtype=I32)
         out["slots"] = placed(4 * q * rows, 0, where, entry).reshape(rows, 4 * q)
         if weights.shape[0]:
             out["lengths"] = take(weights, out["slots"])
         else:
-            out["lengths"] = jnp.zeros((rows, 4 * q), weights.dtype)
+            out["lengths"] = xp.zeros((rows, 4 * q), weights.dtype)
     return out
 
 
 def _more(degree, q):
     """Continuing quads of each row."""
-    rest = jnp.maximum(degree - (4 * q - 1), 0)
-    return jnp.where(degree > 4 * q, 1 + -(-jnp.maximum(rest - 4, 0) // 3), 0)
+    xp = module_of(degree)
+    rest = xp.maximum(degree - (4 * q - 1), 0)
+    return xp.where(degree > 4 * q, 1 + -(-xp.maximum(rest - 4, 0) // 3), 0)
 
 
 def _slots(degree, row, nth, q, rows):
@@ -156,24 +162,24 @@ def _slots(degree, row, nth, q, rows):
     continuing quad (4 slots, counted from the start of the table) holds 3 neighbours and a link, or
     up to 4 neighbours. row, nth: of each entry; row n stands for none. degree: of each row.
     """
-    n, size = degree.shape[0], 4 * q * rows
+    xp, n, size = module_of(degree), degree.shape[0], 4 * q * rows
     more = _more(degree, q)
     begin = n * q + starts_of(more)
     over = nth - (4 * q - 1)
     of_row = take(more, row)
-    part = jnp.clip(over // 3, 0, jnp.maximum(of_row - 1, 0))
+    part = xp.clip(over // 3, 0, xp.maximum(of_row - 1, 0))
     beyond = 4 * (take(begin, row) + part) + over - 3 * part
-    where = jnp.where((of_row > 0) & (over >= 0), beyond, row * (4 * q) + nth)
-    where = jnp.where(row < n, where, size)
-    quad = jnp.arange((rows - n) * q, dtype=I32)
+    where = xp.where((of_row > 0) & (over >= 0), beyond, row * (4 * q) + nth)
+    where = xp.where(row < n, where, size)
+    quad = xp.arange((rows - n) * q, dtype=I32)
     v = owners(begin[1:] - n * q, quad.shape[0])
     part = quad - (take(begin, v) - n * q)
-    at = jnp.where(part == 0, v * (4 * q) + 4 * q - 1, 4 * (n * q + quad - 1) + 3)
-    return where, (jnp.where(v < n, at, size), ~(n * q + quad))
+    at = xp.where(part == 0, v * (4 * q) + 4 * q - 1, 4 * (n * q + quad - 1) + 3)
+    return where, (xp.where(v < n, at, size), ~(n * q + quad))
 
 
-@functools.partial(jax.jit, static_argnames="widest")
-def breadth_first_order(indptr: jax.Array, indices: jax.Array, widest=LOW_MAX) -> jax.Array:
+@program(static=("widest",))
+def breadth_first_order(indptr: Any, indices: Any, widest: int) -> Any:
     """int32[n]: vertices in breadth-first order from one of smallest degree, components one after
     the other; a program of its own, which layouts share. widest: at least the largest degree.
 
@@ -182,7 +188,9 @@ def breadth_first_order(indptr: jax.Array, indices: jax.Array, widest=LOW_MAX) -
     """
     n, size = indptr.shape[0] - 1, indices.shape[0]
     if n == 0 or size == 0:
-        return jnp.arange(n, dtype=I32)
+        return module_of(indptr).arange(n, dtype=I32)
+    if module_of(indptr) is np:
+        return _order_of_queue(indptr, indices)
     degree = jnp.diff(indptr)
     candidates = argsort(degree.astype(jnp.uint32))
     chunk = max(1, REACH // max(1, widest))
@@ -222,6 +230,25 @@ def breadth_first_order(indptr: jax.Array, indices: jax.Array, widest=LOW_MAX) -
     return order.at[target].set(jnp.arange(n, dtype=I32), mode="drop", unique_indices=True)
 
 
+def _order_of_queue(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """`breadth_first_order` by a queue, in Python."""
+    starts, near, order = indptr.tolist(), indices.tolist(), []
+    unseen = [True] * (len(starts) - 1)
+    head = components = 0
+    for vertex in argsort(np.diff(indptr)).tolist():
+        if unseen[vertex] and components < COMPONENTS:
+            components += 1
+            order.append(vertex)
+            unseen[vertex] = False
+        while head < len(order):
+            for v in near[starts[order[head]] : starts[order[head] + 1]]:
+                if unseen[v]:
+                    order.append(v)
+                    unseen[v] = False
+            head += 1
+    return np.append(order, np.flatnonzero(unseen)).astype(np.int32)
+
+
 def likely_parents(in_indptr, in_indices, indptr, *, widest: int) -> dict[str, jax.Array]:
     """in_indices with each row by descending degree, first four of each row, bits of empty rows.
 
@@ -232,41 +259,35 @@ def likely_parents(in_indptr, in_indices, indptr, *, widest: int) -> dict[str, j
     return _likely_parents(in_indptr, in_indices, indptr, capacity=capacity)
 
 
-@functools.partial(jax.jit, static_argnames="capacity")
+@program(static=("capacity",))
 def _likely_parents(in_indptr, in_indices, indptr, *, capacity) -> dict[str, Any]:
     """Rows of `capacity` entries at a time, so that a sort takes little memory: two stable ones by
     one key of 32 bits, by the place of the neighbour and then by row."""
-    n, size = in_indptr.shape[0] - 1, in_indices.shape[0]
-    order = by_falling(jnp.diff(indptr))
+    xp, n, size = module_of(in_indptr), in_indptr.shape[0] - 1, in_indices.shape[0]
+    order = by_falling(xp.diff(indptr))
     rank = inverse(order)
     ends = in_indptr[1:]
 
     def piece(state):
         begin, ordered = state
         left = in_indptr - begin
-        end = begin + jnp.max(jnp.where(left <= capacity, left, 0), initial=0)
+        end = begin + xp.max(xp.where(left <= capacity, left, 0), initial=0)
         valid, slot = within(begin, end, capacity)
-        row = jnp.where(valid, owners_from(ends, begin, capacity), n).astype(jnp.uint32)
-        place = jnp.where(valid, take(rank, take(in_indices, slot)), n).astype(jnp.uint32)
-        place, row = lax.sort((place, row), num_keys=1, is_stable=True)
-        row, place = lax.sort((row, place), num_keys=1, is_stable=True)
+        row = xp.where(valid, owners_from(ends, begin, capacity), n).astype(xp.uint32)
+        place = xp.where(valid, take(rank, take(in_indices, slot)), n).astype(xp.uint32)
+        row, place = sort_pairs(*reversed(sort_pairs(place, row)))
         found = take(order, place.astype(I32))
-        where = jnp.where(valid, slot, size)
-        return end, ordered.at[where].set(found, mode="drop", unique_indices=True)
+        return end, write(ordered, xp.where(valid, slot, size), found)
 
     def going(state):
         return state[0] < in_indptr[-1]
 
-    _, ordered = lax.while_loop(going, piece, (jnp.int32(0), jnp.full(size, n, I32)))
-    slot = jnp.arange(4, dtype=I32)
-    counts = jnp.diff(in_indptr)
-    first = jnp.where(
-        slot < counts[:, None], take(ordered, in_indptr[:-1, None] + slot), jnp.int32(n)
+    _, ordered = loop(going, piece, (xp.int32(0), xp.full(size, n, I32)))
+    slot = xp.arange(4, dtype=I32)
+    counts = xp.diff(in_indptr)
+    first = xp.where(
+        slot < counts[:, None], take(ordered, in_indptr[:-1, None] + slot), xp.int32(n)
     )
-    bits = jnp.pad(counts == 0, (0, -n % 128)).reshape(-1, 32).astype(jnp.uint32)
-    isolated = jnp.sum(bits << jnp.arange(32, dtype=jnp.uint32), axis=1, dtype=jnp.uint32)
-    return {
-        "in_indices": ordered,
-        "first": first,
-        "isolated": lax.bitcast_convert_type(isolated, I32),
-    }
+    bits = xp.pad(counts == 0, (0, -n % 128)).reshape(-1, 32).astype(xp.uint32)
+    isolated = xp.sum(bits << xp.arange(32, dtype=xp.uint32), axis=1, dtype=xp.uint32)
+    return {"in_indices": ordered, "first": first, "isolated": isolated.view(I32)}

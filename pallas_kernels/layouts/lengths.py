@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .adjacency import degree_sizes, is_low_degree, low_degree_arrays
-from .ragged import I32
+from .ragged import module_of, of_numbers
 
 
 def prepare_sssp(
@@ -28,11 +28,11 @@ def prepare_sssp(
     are in the caller's numbering. Other graphs need no preparation. New weights for the same graph:
     `revalue`. rounded, sizes: as for `prepare_bfs`.
     """
-    indptr, indices = jnp.asarray(indptr, I32), jnp.asarray(indices, I32)
+    indptr, indices = of_numbers(indptr), of_numbers(indices)
     sizes = np.asarray(degree_sizes(indptr)) if sizes is None else sizes
     if not is_low_degree(indptr.shape[0] - 1, *sizes[:2]):
         return {}
-    weights = jnp.asarray(weights)
+    weights = module_of(weights).asarray(weights)
     return low_degree_arrays(indptr, indices, sizes, weights, renumber=renumber, rounded=rounded)
 
 

@@ -2,14 +2,12 @@
 rows and returns the sizes of the arrays, a second one fills the arrays.
 """
 
-import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from ..simt.device import resident_ctas
 from .adjacency import LOW_MAX, breadth_first_order, degree_sizes
@@ -19,13 +17,18 @@ from .ragged import (
     by_falling,
     count_of,
     inverse,
+    loop,
+    module_of,
+    of_numbers,
     owners,
     owners_from,
     piece_of,
     placed,
+    program,
     starts_of,
     take,
     within,
+    write,
 )
 
 LANES = 32
@@ -76,9 +79,9 @@ def prepare_pagerank(
     """
     if order not in ORDERS:
         raise ValueError(f"`order` must be 'degree', 'breadth_first' or 'given'; got {order!r}.")
-    in_indptr, in_indices = jnp.asarray(in_indptr, I32), jnp.asarray(in_indices, I32)
+    in_indptr, in_indices = of_numbers(in_indptr), of_numbers(in_indices)
     if out_degree is not None:
-        out_degree = jnp.asarray(out_degree, I32)
+        out_degree = of_numbers(out_degree)
     sizes = degree_sizes(in_indptr) if sizes is None else sizes
     largest, nnz = np.asarray(sizes)[:2].tolist()
     if thread_row is None:  # no slice has more than half of a warp's share of all entries
@@ -102,7 +105,7 @@ def prepare_pagerank(
     k = rounded(items) if items else 0
     groups = -(-(long + (k > items)) // LANES)
     slices = -(-(n - long) // LANES)
-    weights = None if weights is None else jnp.asarray(weights)
+    weights = None if weights is None else module_of(weights).asarray(weights)
     static = Sizes(
         base=LANES * rounded(groups) if groups else 0,
         slices=rounded(slices) if slices else 0,
@@ -111,7 +114,7 @@ def prepare_pagerank(
         entries=rounded(max(1, entries)),
     )
     sorted_rows = in_indptr, in_indices, weights, rows, np.int32(long), np.int32(segment)
-    counts = jnp.array((items, -(-(n - long) // LANES)), I32)
+    counts = module_of(in_indptr).array((items, -(-(n - long) // LANES)), I32)
     return {**_filled(*sorted_rows, static=static), "counts": counts}
 
 
@@ -120,20 +123,21 @@ def weights_of_vertices(out_indptr, weights) -> jax.Array | None:
 
     Weights of 4 bytes in the order of the CSR of A; compared bit by bit.
     """
-    first, same = _first_weights(jnp.asarray(out_indptr, I32), jnp.asarray(weights))
+    weights = module_of(weights).asarray(weights)
+    first, same = _first_weights(of_numbers(out_indptr), weights)
     return first if bool(same) else None
 
 
-@jax.jit
+@program
 def _first_weights(indptr, weights):
-    n = indptr.shape[0] - 1
+    xp, n = module_of(indptr), indptr.shape[0] - 1
     if weights.shape[0] == 0:
-        return jnp.zeros(n, weights.dtype), jnp.bool_(True)
-    first = weights.at[indptr[:-1]].get(mode="clip")
+        return xp.zeros(n, weights.dtype), xp.bool_(True)
+    first = take(weights, indptr[:-1])
     row = owners(indptr[1:], weights.shape[0])
-    words, own = (jax.lax.bitcast_convert_type(x, I32) for x in (weights, first))
-    same = jnp.all((row >= n) | (own.at[row].get(mode="clip") == words))
-    return jnp.where(jnp.diff(indptr) > 0, first, jnp.zeros((), weights.dtype)), same
+    words, own = (x.view(I32) for x in (weights, first))
+    same = xp.all((row >= n) | (take(own, row) == words))
+    return xp.where(xp.diff(indptr) > 0, first, xp.zeros((), weights.dtype)), same
 
 
 def _warps():
@@ -146,31 +150,31 @@ def _segment(nnz):
     return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / _warps())))), *SEGMENTS))
 
 
-@functools.partial(jax.jit, static_argnames="order")
+@program(static=("order",))
 def _sorted_rows(indptr, indices, out_degree, by_number, thread_row, segment, *, order):
     """((by_number, rows), (long rows, items, splits, entries), entries as a float).
 
     by_number: vertices in the order of their new numbers. rows: numbers in the order of their
     positions, those of long rows first.
     """
-    n = indptr.shape[0] - 1
+    xp, n = module_of(indptr), indptr.shape[0] - 1
     if order == "given":
-        by_number = jnp.arange(n, dtype=I32)
+        by_number = xp.arange(n, dtype=I32)
     elif order == "degree":
         degree = count_of(indices, n) if out_degree is None else out_degree
         by_number = by_falling(degree)
-    length = jnp.diff(indptr)[by_number]
+    length = xp.diff(indptr)[by_number]
     rows = _positions(length, order, thread_row)
     length = length[rows]
     is_long = length > thread_row
-    long = jnp.sum(is_long, dtype=I32)
-    parts = jnp.where(is_long, -(-length // segment), 0)
-    slice_of = jnp.where(is_long, n, (jnp.arange(n, dtype=I32) - long) // LANES)
-    widths = jnp.zeros(-(-n // LANES), I32).at[slice_of].max(length, mode="drop")
-    counts = (LANES * widths, jnp.where(is_long, length, 0))
-    entries = sum(jnp.sum(c, dtype=I32) for c in counts)
-    padded = sum(jnp.sum(c.astype(jnp.float32)) for c in counts)
-    sizes = jnp.stack([long, jnp.sum(parts), jnp.sum(parts > 1, dtype=I32), entries])
+    long = xp.sum(is_long, dtype=I32)
+    parts = xp.where(is_long, -(-length // segment), 0)
+    slice_of = xp.where(is_long, n, (xp.arange(n, dtype=I32) - long) // LANES)
+    widths = write(xp.zeros(-(-n // LANES), I32), slice_of, length, "max")
+    counts = (LANES * widths, xp.where(is_long, length, 0))
+    entries = sum(xp.sum(c, dtype=I32) for c in counts)
+    padded = sum(xp.sum(c.astype(xp.float32)) for c in counts)
+    sizes = xp.stack([long, xp.sum(parts), xp.sum(parts > 1, dtype=I32), entries])
     return (by_number, rows), sizes, padded
 
 
@@ -179,38 +183,38 @@ def _positions(length, order, thread_row):
     if order == "degree":  # any order of rows has good locality
         return by_falling(length)
     # the other orders need similar numbers together: sort only within windows
-    is_long = length > thread_row
-    window = (jnp.cumsum(~is_long, dtype=I32) - 1) // WINDOW
+    xp, is_long = module_of(length), length > thread_row
+    window = (xp.cumsum(~is_long, dtype=I32) - 1) // WINDOW
     most = 1 << THREAD_ROWS[1].bit_length()
-    short = jnp.uint32(1 << 31) + (window * most + (most - 1 - length)).astype(jnp.uint32)
-    return argsort(jnp.where(is_long, (2**31 - 1 - length).astype(jnp.uint32), short))
+    short = xp.uint32(1 << 31) + (window * most + (most - 1 - length)).astype(xp.uint32)
+    return argsort(xp.where(is_long, (2**31 - 1 - length).astype(xp.uint32), short))
 
 
-@functools.partial(jax.jit, static_argnames="static")
+@program(static=("static",))
 def _filled(indptr, indices, weights, rows, long, segment, *, static):
-    by_number, by_position = rows
+    xp, (by_number, by_position) = module_of(indptr), rows
     base, slices, items, splits, entries = static
     n, positions = indptr.shape[0] - 1, base + LANES * slices
-    place = jnp.arange(n, dtype=I32)
-    place = jnp.where(place < long, place, base + place - long)
+    place = xp.arange(n, dtype=I32)
+    place = xp.where(place < long, place, base + place - long)
     numbers = placed(positions, n, place, by_position)
-    vertices = jnp.where(numbers < n, take(by_number, numbers), n)
-    length = jnp.where(numbers < n, take(jnp.diff(indptr), vertices), 0)
-    widths = jnp.max(length[base:].reshape(-1, LANES), axis=1, initial=0)
+    vertices = xp.where(numbers < n, take(by_number, numbers), n)
+    length = xp.where(numbers < n, take(xp.diff(indptr), vertices), 0)
+    widths = xp.max(length[base:].reshape(-1, LANES), axis=1, initial=0)
     begin = starts_of(length[:base])
     starts = begin[-1] + starts_of(LANES * widths)
     item, split = _items(length[:base], begin, segment, items, splits)
     out = {"numbers": numbers, "vertices": vertices, "items": item, "splits": split}
 
-    lane = jnp.arange(LANES, dtype=I32)
-    origin = jnp.concatenate([begin[:-1], (starts[:-1, None] + lane).reshape(-1)])
-    of_vertex = placed(n, 0, vertices, jnp.arange(positions, dtype=I32))
+    lane = xp.arange(LANES, dtype=I32)
+    origin = xp.concatenate([begin[:-1], (starts[:-1, None] + lane).reshape(-1)])
+    of_vertex = placed(n, 0, vertices, xp.arange(positions, dtype=I32))
     number, count = inverse(by_number), indptr[-1]
     out["starts"] = starts
-    out["entries"] = jnp.full(entries, n, I32)
+    out["entries"] = xp.full(entries, n, I32)
     if weights is not None:
         dtype = jnp.int32 if weights.dtype == jnp.int32 else jnp.float32
-        out["values"] = jnp.zeros(entries, dtype)
+        out["values"] = xp.zeros(entries, dtype)
     capacity = piece_of(indices.shape[0])
 
     def piece(state):
@@ -218,44 +222,40 @@ def _filled(indptr, indices, weights, rows, long, segment, *, static):
         valid, slot = within(begin, count, capacity)
         row = owners_from(indptr[1:], begin, capacity)
         position = take(of_vertex, row)
-        step = jnp.where(position < base, 1, LANES)
+        step = xp.where(position < base, 1, LANES)
         target = take(origin, position) + step * (slot - take(indptr, row))
-        target = jnp.where(valid, target, entries)
+        target = xp.where(valid, target, entries)
         found = [take(number, take(indices, slot))]
         if weights is not None:
             found.append(take(weights, slot).astype(dtype))
-        placed = [
-            array.at[target].set(new, mode="drop", unique_indices=True)
-            for array, new in zip(arrays, found, strict=True)
-        ]
-        return jnp.where(count - begin > capacity, begin + capacity, count), *placed
+        filled = [write(a, target, new) for a, new in zip(arrays, found, strict=True)]
+        return xp.where(count - begin > capacity, begin + capacity, count), *filled
 
     if indices.shape[0] > 0:
         names = [name for name in ("entries", "values") if name in out]
-        start = jnp.int32(0), *(out[name] for name in names)
-        _, *filled = lax.while_loop(lambda state: state[0] < count, piece, start)
+        start = xp.int32(0), *(out[name] for name in names)
+        _, *filled = loop(lambda state: state[0] < count, piece, start)
         out |= dict(zip(names, filled, strict=True))
     return out
 
 
 def _items(length, begin, segment, items, splits):
     """Items and splits of the long rows; the segments of a row are consecutive items."""
-    base = length.shape[0]
+    xp, base = module_of(length), length.shape[0]
     parts = -(-length // segment)
     first = starts_of(parts)
-    number = jnp.arange(items, dtype=I32)
+    number = xp.arange(items, dtype=I32)
     position = owners(first[1:], items)
     valid = position < base
     start = take(begin, position) + (number - take(first, position)) * segment
-    end = jnp.minimum(start + segment, take(begin, position + 1))
-    split_of = jnp.where(parts > 1, jnp.cumsum(parts > 1, dtype=I32) - 1, -1)
+    end = xp.minimum(start + segment, take(begin, position + 1))
+    split_of = xp.where(parts > 1, xp.cumsum(parts > 1, dtype=I32) - 1, -1)
     columns = (
-        jnp.where(valid, start, 0),
-        jnp.where(valid, end, 0),
-        jnp.minimum(position, base - 1),
-        jnp.where(valid, take(split_of, position), -1),
+        xp.where(valid, start, 0),
+        xp.where(valid, end, 0),
+        xp.minimum(position, base - 1),
+        xp.where(valid, take(split_of, position), -1),
     )
-    pairs = jnp.stack([first[:-1], parts], 1)
-    where = jnp.where(parts > 1, split_of, splits)
-    table = jnp.zeros((splits, 2), I32).at[where].set(pairs, mode="drop", unique_indices=True)
-    return jnp.stack(columns, 1), table
+    pairs = xp.stack([first[:-1], parts], 1)
+    where = xp.where(parts > 1, split_of, splits)
+    return xp.stack(columns, 1), write(xp.zeros((splits, 2), I32), where, pairs)

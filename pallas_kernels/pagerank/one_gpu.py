@@ -29,7 +29,7 @@ from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..tuning import constants
 
-LEAST = 32  # mean entries from which `Increments` may be faster, see `Constants.increments_from`
+LEAST = 48  # mean entries from which `Increments` may be faster, see `Constants.increments_from`
 
 
 class Limits(NamedTuple):

@@ -35,7 +35,7 @@ def first_tight(
     before: jax.Array,
     after: jax.Array,
     *,
-    strict: bool | jax.Array,
+    rule: int | jax.Array,
     shape: Shape | None = None,
     ctas: int | None = None,
     threads: int = 1024,
@@ -45,14 +45,14 @@ def first_tight(
 
     indptr int32[n + 1], indices int32[nse], lengths float32[nse]: a square CSR, n > 0, nse > 0;
     slots from indptr[n] on are not read. before, after float32[n]: lengths of paths to the tails
-    and the heads of edges; NaN: no edge at this vertex counts. strict: before[u] < after[v] as
-    well; read at run time, so that both cases are one kernel. n + nse < `merge_path.LIMIT`. The
-    result does not depend on `ctas`.
+    and the heads of edges; NaN: no edge at this vertex counts. rule: 0: before[u] < after[v] as
+    well; 1: <=; 2: any; read at run time, so that all are one kernel. n + nse <
+    `merge_path.LIMIT`. The result does not depend on `ctas`.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     shape = shape or shape_for(n, nse, SHAPES)
     operands = {"indptr": indptr, "indices": indices, "lengths": lengths}
-    operands["strict"] = jnp.asarray(strict, jnp.int32).reshape(1)
+    operands["rule"] = jnp.asarray(rule, jnp.int32).reshape(1)
     none = jnp.zeros(n, jnp.int32)
     out = launch(
         lambda k, m: _Edges(k, m, shape, n, nse).walk(),
@@ -74,7 +74,7 @@ class _Edges(CsrRows):
     def __init__(self, k, g, shape, n, nse):
         super().__init__(k, g.indptr, n, [g.indices, g.lengths], shape)
         self.g, self.nse = g, nse
-        self.loose = k.load(g.strict, 0) == 0
+        self.rule = k.load(g.rule, 0)
 
     def row(self, r, mask):
         return r, self.k.load(self.g.before, r, mask=mask, cache="nc")
@@ -88,6 +88,7 @@ class _Edges(CsrRows):
         valid = [k.below(j, n) & t for j, t in zip(index, masks, strict=True)]
         after = k.loads(g.after, index, valid, other=math.nan, cache="nc")
         for p, j, w, y, (r, x) in zip(places, index, lengths, after, owners(), strict=True):
-            tight = (x + w == y) & (y < math.inf) & ((x < y) | (self.loose & (x <= y)))
+            near = (x < y) | ((self.rule > 0) & (x <= y)) | (self.rule > 1)
+            tight = (x + w == y) & (y < math.inf) & near
             k.reduce("max", g.slots, j, nse - p, mask=tight)
             k.reduce("max", g.rows, j, n - r, mask=tight)

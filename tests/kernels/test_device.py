@@ -126,7 +126,7 @@ FREE = {  # any number of CTAs is right
         VECTOR,
     ),
     "csr_vjp": (lambda p, j, a, w: csr_vjp(p, j, w, N, data=a, hot=HOT[1]), *WEIGHTED, VECTOR),
-    "first_tight": (functools.partial(first_tight, strict=True), *WEIGHTED, VECTOR, VECTOR),
+    "first_tight": (functools.partial(first_tight, rule=0), *WEIGHTED, VECTOR, VECTOR),
     "upward_edges": (upward, *CSR),
     "triangles": (
         lambda p, i, *edges: triangles(p, i, Upward(*edges)),

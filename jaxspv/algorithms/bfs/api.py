@@ -136,7 +136,7 @@ def bfs(
     return finished(over(source, by_rows)(source), "bfs")
 
 
-@register_layout("bfs")
+@register_layout("bfs", numpy=True)
 def _layout(graph: Graph) -> Any:
     """The kernel's layout, on a GPU only: the XLA forms need only the in-edges."""
     out, inn = graph.out, graph.inn

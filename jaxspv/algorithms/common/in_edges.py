@@ -6,6 +6,7 @@ import numpy as np
 from jax import Array
 
 from pallas_kernels.layouts.adjacency import degree_sizes, is_low_degree
+from pallas_kernels.layouts.ragged import module_of
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
 
 from ..._core.indices import bucketed
@@ -25,7 +26,7 @@ def sliced_in_edges(graph: Graph, values: Array | None) -> dict[str, Array]:
         graph.inn.indptr,
         graph.inn.indices,
         values,
-        out_degree=graph.out_degrees,
+        out_degree=module_of(graph.out.indptr).diff(graph.out.indptr),
         order="breadth_first" if low else "degree",
         rounded=bucketed,
         sizes=sizes,

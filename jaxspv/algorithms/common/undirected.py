@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.compilation import known_while_tracing, on_gpu
+from ..._core.compilation import by_numpy, known_while_tracing
 from ..._core.pytree import is_concrete
-from ...formats import CSR
 from ...formats.convert.transposition import PATTERN, ROUNDED, known_symmetric
+from ...formats.repeats import canonical
 from ...graph import Graph, as_graph
 
 
@@ -50,27 +50,8 @@ def is_undirected(graph: Graph, *, values: bool = False) -> bool | None:
     A = graph.out
     if not is_concrete(A.indices, A.indptr, A.data if values else ()):
         return None
-    if not values and not (on_gpu(A.indices) and is_concrete(A.data)):
+    if not values and (by_numpy(A.indices) or not is_concrete(A.data)):
         A = dataclasses.replace(A, data=np.zeros(A.nse, bool), overflow=np.zeros((), bool))
-    if not on_gpu(A.indices):
-        return _on_host(A)
     with known_while_tracing():
-        return A.nse == 0 or bool(known_symmetric(A, ROUNDED if values else PATTERN))
-
-
-def _on_host(A: CSR) -> bool:
-    """By SciPy's counting sort: nothing to compile."""
-    import scipy.sparse
-
-    indptr = np.asarray(A.indptr)
-    data, indices = (np.asarray(x)[: indptr[-1]] for x in (A.data, A.indices))
-    data = data if data.dtype == bool else data.astype(np.float64)
-    matrix = scipy.sparse.csr_array((data, indices, indptr), shape=A.shape)
-    if not A.sorted:
-        matrix.sort_indices()
-    other = matrix.T.tocsr()
-    return (
-        np.array_equal(other.indptr, matrix.indptr)
-        and np.array_equal(other.indices, matrix.indices)
-        and np.allclose(other.data, matrix.data, equal_nan=True)
-    )
+        A = A if A.sorted and A.unique else canonical(A)
+        return bool(known_symmetric(A, ROUNDED if values else PATTERN))

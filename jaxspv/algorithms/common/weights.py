@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.compilation import known_while_tracing, on_gpu
+from ..._core.compilation import by_numpy, known_while_tracing
 from ..._core.eager.kept import kept
 from ..._core.pytree import is_concrete
 from ...graph import Graph, arrays_of
@@ -50,7 +50,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(graph: Graph) -> Facts:
-    """The facts of a graph with concrete weights: in NumPy on a CPU, one program on a GPU.
+    """The facts of a graph with concrete weights: in NumPy, of a large one on a GPU one program.
 
     Looked up once for eager calls on the same arrays.
     """
@@ -62,7 +62,7 @@ def facts_of(graph: Graph) -> Facts:
 
 def _found(graph: Graph) -> Facts:
     weights = graph.data
-    if on_gpu(weights):
+    if not by_numpy(weights):
         with known_while_tracing():  # a captured graph is known, inside of a jit too
             found = jax.device_get(_on_device(weights, graph.out.indptr))
     else:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.compilation import on_gpu, to_device
+from ..._core.compilation import by_numpy, on_gpu, to_device
 from ..._core.pytree import pytree_dataclass, static
 from ..._core.reductions import sum_in_double
 from ...formats import CSR
@@ -71,14 +71,14 @@ def _strength_on_host(graph: Graph) -> Array:
     return to_device(np.bincount(row, weights, minlength=graph.n).astype(dtype))
 
 
-@register_layout("pagerank", revalue=_revalue)
+@register_layout("pagerank", revalue=_revalue, numpy=True)
 def _layout(graph: Graph) -> PageRankLayout:
     assert graph.inn is not None
     check_weights(graph)
     unweighted = facts_of(graph).ones
     if not on_gpu(graph.out.indices):
         return PageRankLayout(None, None, _strength_on_host(graph), ones=unweighted)
-    strength = _strength_on_device(graph.out)
+    strength = _strength_on_host(graph) if by_numpy(graph.data) else _strength_on_device(graph.out)
     kernel, bins = _on_device(graph, None if unweighted else graph.inn.data)
     if unweighted:
         return PageRankLayout(None, bins, strength, kernel, ones=True)

@@ -11,7 +11,7 @@ from pallas_kernels.layouts.adjacency import degree_sizes
 from pallas_kernels.layouts.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.api import delta_of as kernel_delta
 
-from ..._core.compilation import is_eager, on_accelerator, on_gpu, to_device
+from ..._core.compilation import host_if_small, is_eager, on_accelerator, on_gpu, to_device
 from ..._core.eager.kept import kept
 from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
@@ -110,7 +110,7 @@ def _revalue(layout: Any, graph: Graph) -> Any:
     }
 
 
-@register_layout("sssp", revalue=_revalue, needs_inn=False)
+@register_layout("sssp", revalue=_revalue, needs_inn=False, numpy=True)
 def _layout(graph: Graph) -> Any:
     """Bucket widths; on a GPU also the kernel's arrays."""
     graph = with_lengths(graph)
@@ -129,10 +129,7 @@ def _layout(graph: Graph) -> Any:
 
 def _sizes(A: Any) -> np.ndarray:
     """The length of the longest row, and the number of entries."""
-    if on_gpu(A.indices):
-        return np.asarray(degree_sizes(A.indptr))
-    indptr = np.asarray(A.indptr)
-    return np.asarray([np.diff(indptr).max(initial=0), indptr[-1]])
+    return np.asarray(degree_sizes(host_if_small(A.indptr)))
 
 
 def _widths(graph: Graph, facts: Facts) -> tuple[BucketWidths, BucketWidths]:

@@ -12,7 +12,7 @@ from jax import Array, lax
 
 from pallas_kernels.layouts.ragged import owners_from, piece_of, within
 
-from ..._core.compilation import on_gpu, to_device
+from ..._core.compilation import by_numpy
 from ..csr import CSR, sort_by
 
 EXACT, ROUNDED, PATTERN = range(3)  # how `known_symmetric` compares values
@@ -22,22 +22,24 @@ SMALL = 1 << 16  # entries that NumPy sorts in less time than importing scipy.sp
 def transposed_with_slots(A: CSR) -> tuple[CSR, Array, Array | bool]:
     """A transposed, the slot of each of its entries in A, and whether A equals it; eager.
 
-    The check compares pattern and values, NaN as equal to NaN. Where the matrix is: by NumPy and
-    SciPy on a CPU, by one program on a GPU.
+    The check compares pattern and values, NaN as equal to NaN. By NumPy and SciPy, whose arrays are
+    the result; a large matrix on a GPU by one program there.
     """
-    return (_on_device if on_gpu(A.indices) else _on_host)(A)
+    return _on_host(A) if by_numpy(A.indices) else _on_device(A)
 
 
 def known_symmetric(A: CSR, compare: int = EXACT) -> bool | None:
-    """Whether a matrix on a GPU equals its transpose, found without it; None: not known so; eager.
+    """Whether a matrix equals its transpose; None: its rows are not sorted; eager.
 
-    Memory: some bytes for each entry of an eighth of them.
+    On a GPU without the transpose. Memory: some bytes for each entry of an eighth of them.
 
     Args:
         compare: EXACT, ROUNDED (values but for rounding) or PATTERN (no values): one program.
     """
-    if not on_gpu(A.indices) or A.nse == 0 or not (A.sorted and A.unique):
+    if not (A.sorted and A.unique):
         return None
+    if A.nse == 0 or by_numpy(A.indices):
+        return A.nse == 0 or _on_host(A, compare)[2]
     arrays = A.indptr, A.indices, A.data
     return bool(_equals_transpose(*arrays, np.int32(compare), capacity=piece_of(A.nse)))
 
@@ -78,7 +80,7 @@ def _equals_transpose(
     return lax.while_loop(going, piece, (jnp.int32(0), jnp.int32(1)))[1] > 0
 
 
-def _on_host(A: CSR) -> tuple[CSR, Array, bool]:
+def _on_host(A: CSR, compare: int = EXACT) -> tuple[CSR, Any, bool]:
     """The transpose, the slot of each of its entries in A, and whether it equals A.
 
     Counting sort by column: nothing to compile.
@@ -86,14 +88,16 @@ def _on_host(A: CSR) -> tuple[CSR, Array, bool]:
     indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     count = int(indptr[-1])
     slots, columns, ends = _by_column(indptr, indices[:count], A.shape)
-    pad = (0, A.nse - count)
-    slots = np.pad(slots, pad, constant_values=A.nse).astype(np.int32)
-    columns = np.pad(columns.astype(np.int32), pad, constant_values=A.shape[0])
-    values = data[np.minimum(slots, A.nse - 1)] if A.nse else data
+    padding = np.arange(count, A.nse)
+    slots = np.append(slots, padding).astype(np.int32)
+    columns = np.append(columns, np.full_like(padding, A.shape[0])).astype(np.int32)
+    values = data[slots]
     ends = ends.astype(np.int32)
     same = np.array_equal(ends, indptr) and np.array_equal(columns[:count], indices[:count])
-    same = same and bool(_equal(values[:count], data[:count]).all())
-    values, columns, ends, slots = to_device((values, columns, ends, slots))
+    if same and compare != PATTERN:
+        both = values[:count], data[:count]
+        same = (_equal(*both) if compare == EXACT else _near(*both)).all()
+    same = bool(same)
     return _flipped(A, values, columns, ends), slots, same
 
 
@@ -123,8 +127,14 @@ def _on_device(A: CSR) -> tuple[CSR, Array, Array]:
     return _flipped(A, values, columns, ends), slots, same
 
 
-def _flipped(A: CSR, data: Array, indices: Array, indptr: Array) -> CSR:
+def _flipped(A: CSR, data: Any, indices: Any, indptr: Any) -> CSR:
     return CSR(data, indices, indptr, A.overflow, (A.shape[1], A.shape[0]), True, A.unique)
+
+
+def _near(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Element-wise, equal but for rounding."""
+    wide = np.result_type(a.dtype, np.float64) if a.dtype.kind == "c" else np.float64
+    return np.isclose(a.astype(wide), b.astype(wide), equal_nan=True)
 
 
 def _equal(a: Any, b: Any) -> Any:

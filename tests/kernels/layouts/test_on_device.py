@@ -10,16 +10,16 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
+from jaxspv._core import compilation
 from jaxspv.algorithms.common import undirected
 from jaxspv.formats.convert import transposition
 from pallas_kernels.layouts import adjacency, ragged, sliced_rows
 from tests.kernels.layouts import numpy_layouts
 
 MODULES = (
-    "formats.convert.transposition",
+    "_core.compilation",
+    "graph",
     "algorithms.bfs.api",
-    "algorithms.common.undirected",
-    "algorithms.common.weights",
     "algorithms.pagerank.layout",
     "algorithms.sssp.layout",
     "algorithms.fixpoint.gpu_dense",
@@ -44,8 +44,10 @@ def matrix(kind, seed=0):
     return dataclasses.replace(A, data=data, indices=jnp.append(A.indices, jnp.full(17, n)))
 
 
-@pytest.fixture
-def on_gpu(monkeypatch):
+@pytest.fixture(params=[0, 1 << 16], ids=["programs", "numpy"])
+def on_gpu(monkeypatch, request):
+    """As on a GPU: large graphs by programs, small ones by NumPy."""
+    monkeypatch.setattr(compilation, "SMALL", request.param)
     for name in MODULES:
         monkeypatch.setattr(importlib.import_module(f"jaxspv.{name}"), "on_gpu", lambda _: True)
 
@@ -73,6 +75,36 @@ def test_graph_and_layouts(kind, on_gpu):
         kernel = G.layouts[purpose].kernel
         assert int((np.asarray(kernel["entries"]) < A.shape[0]).sum()) == S.nnz
         np.testing.assert_allclose(kernel["values"].sum(), S.data.sum())
+
+
+def leaves_by(monkeypatch, caplog, small, A):
+    """The arrays of a graph prepared by programs or by NumPy, and how many programs these were."""
+    monkeypatch.setattr(compilation, "SMALL", small)
+    jax.clear_caches()
+    caplog.clear()
+    with jax.log_compiles():
+        G = jsp.prepare(A, for_=("bfs", "sssp", "pagerank"))
+    compiled = sum("Finished XLA compilation" in each.message for each in caplog.records)
+    return jax.tree.leaves_with_path(G), compiled
+
+
+@pytest.mark.parametrize("kind", ["directed", "symmetric", "low_degree"])
+@pytest.mark.parametrize("ones", [False, True])
+@pytest.mark.parametrize("on_gpu", [0], indirect=True, ids=["both"])
+def test_numpy_prepares_as_programs_do(kind, ones, on_gpu, monkeypatch, caplog):
+    """Every array of the graph, and no program is compiled for it."""
+    monkeypatch.setattr("jaxspv.ops.products.row_layouts.layout.on_gpu", lambda _: True)
+    A = matrix(kind).check_invariants()
+    A = A.with_data(jnp.where(jnp.isnan(A.data), A.data, 1)) if ones else A
+    want, programs = leaves_by(monkeypatch, caplog, 0, A)
+    found, fewer = leaves_by(monkeypatch, caplog, 1 << 16, A)
+    assert programs > 5
+    assert fewer == 0
+    assert [path for path, _ in found] == [path for path, _ in want]
+    for (path, one), (_, other) in zip(found, want, strict=True):
+        assert isinstance(one, jax.Array), path
+        assert one.dtype == other.dtype, path
+        np.testing.assert_allclose(one, other, rtol=1e-6, err_msg=str(path))
 
 
 def test_weights_are_checked(on_gpu):
@@ -143,7 +175,7 @@ def test_entries_are_placed_in_pieces(monkeypatch):
     graph = [jnp.asarray(x) for x in (A.indptr, A.indices, A.data)]
     whole = sliced_rows.prepare_pagerank(*graph)
     monkeypatch.setattr(ragged, "LEAST", 1)
-    sliced_rows._filled.clear_cache()
+    jax.clear_caches()
     for name, array in sliced_rows.prepare_pagerank(*graph).items():
         np.testing.assert_array_equal(array, whole[name])
-    sliced_rows._filled.clear_cache()
+    jax.clear_caches()

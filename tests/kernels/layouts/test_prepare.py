@@ -1,4 +1,4 @@
-"""Layouts built on the device against those built with NumPy, padded and rounded ones too."""
+"""Layouts by XLA and by NumPy against an oracle of its own, padded and rounded ones too."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +21,12 @@ MORE = {
 NAMES = [*GRAPHS, *MORE]
 
 
+@pytest.fixture(params=[np, jnp], ids=["numpy", "xla"])
+def xp(request):
+    """The module whose arrays are prepared."""
+    return request.param
+
+
 def graph_of(name):
     return (GRAPHS | MORE)[name]
 
@@ -34,6 +40,17 @@ def padded(indptr, indices, more=13):
     return indptr, np.append(indices, np.full(more, n)).astype(np.int32)
 
 
+def by(xp, prepare):
+    """`prepare` of these arrays as arrays of a module, whose kind the results are."""
+
+    def run(*arrays, **options):
+        found = prepare(*map(xp.asarray, arrays), **options)
+        assert all(isinstance(array, type(xp.zeros(1))) for array in found.values())
+        return found
+
+    return run
+
+
 def same(found, wanted):
     assert sorted(found) == sorted(wanted)
     for name, array in wanted.items():
@@ -43,16 +60,17 @@ def same(found, wanted):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("renumber", [False, True])
-def test_bfs_and_sssp(name, renumber):
+def test_bfs_and_sssp(name, renumber, xp):
     graph = graph_of(name)
+    bfs, sssp = by(xp, prepare_bfs), by(xp, prepare_sssp)
     reverse = () if name != "directed" else transpose(*graph)
     want = numpy_layouts.prepare_bfs(*graph, *reverse, renumber=renumber)
-    same(prepare_bfs(*graph, *reverse, renumber=renumber), want)
+    same(bfs(*graph, *reverse, renumber=renumber), want)
     weights = np.random.default_rng(0).random(len(graph[1])).astype(np.float32)
     want = numpy_layouts.prepare_sssp(*graph, weights, renumber=renumber)
-    same(prepare_sssp(*graph, weights, renumber=renumber), want)
+    same(sssp(*graph, weights, renumber=renumber), want)
     n = len(graph[0]) - 1
-    found = prepare_sssp(
+    found = sssp(
         *padded(*graph),
         np.append(weights, np.full(13, np.nan, np.float32)),
         renumber=renumber,
@@ -68,7 +86,7 @@ def test_bfs_and_sssp(name, renumber):
         if key == "lengths":  # what stands where there is no neighbour is never looked at
             table, array = np.where(valid, table[: len(array)], 0), np.where(valid, array, 0)
         np.testing.assert_array_equal(table[: len(array)], array)
-    found = prepare_bfs(*padded(*graph), *(padded(*reverse) if reverse else ()))
+    found = bfs(*padded(*graph), *(padded(*reverse) if reverse else ()))
     for key, array in numpy_layouts.prepare_bfs(*graph, *reverse).items():
         np.testing.assert_array_equal(found[key][: len(array)], array)
 
@@ -76,15 +94,15 @@ def test_bfs_and_sssp(name, renumber):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("order", ["degree", "breadth_first", "given"])
 @pytest.mark.parametrize("thread_row", [None, 4])
-def test_sliced_rows(name, order, thread_row):
-    graph = graph_of(name)
+def test_sliced_rows(name, order, thread_row, xp):
+    graph, prepare = graph_of(name), by(xp, prepare_pagerank)
     weights = np.random.default_rng(0).random(len(graph[1])).astype(np.float32)
     options = {"order": order, "thread_row": thread_row}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pallas_kernels.layouts.sliced_rows.SEGMENTS", (16, 16))
         want = numpy_layouts.prepare_pagerank(*graph, weights, **options)
-        same(prepare_pagerank(*graph, weights, **options), want)
-        found = prepare_pagerank(*padded(*graph), weights, rounded=rounded, **options)
+        same(prepare(*graph, weights, **options), want)
+        found = prepare(*padded(*graph), weights, rounded=rounded, **options)
     n = len(graph[0]) - 1
     assert rows_of(found, n) == rows_of(want, n)
     assert len(found["entries"]) == rounded(len(want["entries"]))
@@ -115,14 +133,15 @@ def rows_of(prepared, n):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
-def test_one_weight_a_vertex(dtype):
+def test_one_weight_a_vertex(dtype, xp):
     graph = MORE["directed"]
     degree = np.diff(graph[0])
     own = np.random.default_rng(0).integers(1, 9, len(degree)).astype(dtype)
     weights = np.repeat(own, degree)
     want = numpy_layouts.weights_of_vertices(graph[0], weights)
-    np.testing.assert_array_equal(weights_of_vertices(graph[0], weights), want)
-    padding = jnp.append(jnp.asarray(weights), jnp.asarray([77, 78], dtype))
-    np.testing.assert_array_equal(weights_of_vertices(graph[0], padding), want)
+    indptr = xp.asarray(graph[0])
+    np.testing.assert_array_equal(weights_of_vertices(indptr, xp.asarray(weights)), want)
+    padding = xp.asarray(np.append(weights, np.asarray([77, 78], dtype)))
+    np.testing.assert_array_equal(weights_of_vertices(indptr, padding), want)
     weights[graph[0][np.flatnonzero(degree > 1)[0]]] += 1
-    assert weights_of_vertices(graph[0], weights) is None
+    assert weights_of_vertices(indptr, xp.asarray(weights)) is None

@@ -42,13 +42,11 @@ def sum_to_root(values: Array, parent: Array, source: Array, slot: Array | None 
     `(I - P)^-1 = (I + P)(I + P^2)(I + P^4)...`, ceil(log2(depth + 1)) rounds. The factors commute,
     so the transpose (sums over subtrees) runs the same rounds, and no round is stored.
     """
-    ends = (parent == np.arange(len(parent), dtype=np.int32)) | (parent == source)
-    above = jnp.where(ends, len(parent), parent)  # n: past the root
-    return sums(values, above, slot, down=None)
+    return sums(values, parent, source, slot, down=None)
 
 
-def _types(values, above, slot, *, down):
-    return typed(values.dtype, above.shape[0] if down is None else down)
+def _types(values, parent, source, slot, *, down):
+    return typed(values.dtype, parent.shape[0] if down is None else down)
 
 
 def _tangent(primals, tangents, result, *, down):
@@ -56,8 +54,8 @@ def _tangent(primals, tangents, result, *, down):
     return jnp.zeros_like(result) if is_zero(dot) else sums(dot, *primals[1:], down=down)
 
 
-def _transposed(w, values, above, slot, *, down):
-    return sums(w, above, slot, down=values.shape[0] if down is None else None), None, None
+def _transposed(w, values, *tree, down):
+    return sums(w, *tree, down=values.shape[0] if down is None else None), None, None, None
 
 
 # down: None, or the number of values that sums over subtrees are handed to, the transpose.
@@ -65,8 +63,12 @@ sums = Operation("sums along paths", _tangent, transpose=_transposed, types=_typ
 
 
 @sums.register("doubling")
-def _doubled(values: Array, above: Array, slot: Array | None, *, down: int | None) -> Array:
-    n = above.shape[0]
+def _doubled(
+    values: Array, parent: Array, source: Array, slot: Array | None, *, down: int | None
+) -> Array:
+    n = parent.shape[0]
+    ends = (parent == np.arange(n, dtype=np.int32)) | (parent == source)
+    above = jnp.where(ends, n, parent)  # n: past the root
     if down is None and slot is not None:
         values = values.at[slot].get(mode="fill", fill_value=0)
 

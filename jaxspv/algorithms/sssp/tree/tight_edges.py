@@ -29,6 +29,8 @@ from ..forms import shortest_path_tree
 from ..xla import OutEdges
 from .parents import adopted_cpu
 
+STRICT, OR_EQUAL, ANY = range(3)  # how near an edge's tail must be, by rule
+
 
 def tree_edges(A: CSR, distances: Array, source: Array) -> tuple[Array, Array]:
     """For each vertex the slot of its tight in-edge, `A.nse` if it has none; and the edge's tail,
@@ -51,12 +53,46 @@ def _slot_and_row(A, d, *_, **__):
 tight = Operation("tight edges", types=_slot_and_row, internal=True)
 
 
+def _no_kernel(A, d, source) -> str | None:
+    if serves(A.dtype, A.indptr, A.indices):
+        return None
+    return kernels_refused() or "the kernel is for float32 and int32 indices that fit its counters"
+
+
+@tight.register("rounds", backend="pallas", refuse=_no_kernel, batched="map")
+def _in_rounds(A, d, source, find=first_tight_kernel):
+    """All rules in one loop, so that one kernel is compiled: rule 3 as rounds from the source."""
+    n, nse = d.shape[0], A.nse
+    vertex, finite = jnp.arange(n, dtype=jnp.int32), jnp.isfinite(d)
+    wanted, none = finite & (vertex != source), jnp.full(n, nse, jnp.int32)
+
+    def more(state):
+        rule, _, _, orphan, last = state
+        return jnp.any(orphan) & ((rule < ANY) | jnp.any(last))
+
+    def round_(state):
+        rule, slot, row, orphan, last = state
+        before, after = jnp.where(last, d, jnp.inf), jnp.where(orphan, d, jnp.nan)
+        first, tail = find(A.indptr, A.indices, A.data, before, after, rule=rule)
+        found = orphan & (first < nse)
+        slot, row = jnp.where(found, first, slot), jnp.where(found, tail, row)
+        orphan = orphan & ~found
+        last = jnp.where(rule == STRICT, finite & ~orphan, found)
+        anew = (rule == OR_EQUAL) & ~jnp.any(found)  # rule 3 for all
+        slot, row = jnp.where(anew, none, slot), jnp.where(anew, vertex, row)
+        orphan, last = jnp.where(anew, wanted, orphan), jnp.where(anew, vertex == source, last)
+        return jnp.maximum(rule + anew.astype(jnp.int32), OR_EQUAL), slot, row, orphan, last
+
+    first = (jnp.int32(STRICT), none, vertex, wanted, finite)
+    return lax.while_loop(more, round_, first)[1:3]
+
+
 @tight.register("tree_edges", batched="map")
 def _tree_edges(A, d, source):
     n, nse = d.shape[0], A.nse
     vertex = jnp.arange(n, dtype=jnp.int32)
     wanted = jnp.isfinite(d) & (vertex != source)
-    slot, row = _first_tight(A, d, d, strict=True)
+    slot, row = first_tight(A, d, d, STRICT)
     slot, row = jnp.where(wanted, slot, nse), jnp.where(wanted & (slot < nse), row, vertex)
 
     def general(slot, row):
@@ -92,7 +128,7 @@ def _adopted(A, d, wanted, slot, row):
     def round_(state):
         slot, row, orphan, last = state
         before, after = jnp.where(last, d, jnp.inf), jnp.where(orphan, d, jnp.nan)
-        first, tail = _first_tight(A, before, after, strict=False)
+        first, tail = first_tight(A, before, after, OR_EQUAL)
         found = orphan & (first < nse)
         slot, row = jnp.where(found, first, slot), jnp.where(found, tail, row)
         return slot, row, orphan & ~found, found
@@ -111,32 +147,18 @@ def _adopted_cpu(A, d, wanted, slot, row):
     return slot, jnp.where(orphan & (found < A.nse), _row_of(A, slot), row)
 
 
-def _first_tight(A, before, after, *, strict):
-    """(slot, row) of the first edge with before[u] + w = after[v], finite, and before[u] < after[v]
-    if strict, else <=; (nse, _): none. NaN: no edge there. `strict` is an operand: one kernel."""
-    return first_tight(A, before, after, jnp.asarray(strict))
-
-
+# (slot, row) of the first edge with before[u] + w = after[v], finite, where before[u] is also
+# less than after[v] (STRICT), or not more (OR_EQUAL); (nse, _): none. NaN: no edge there.
 first_tight = Operation("first tight edges", types=_slot_and_row, internal=True)
 
 
-def _no_kernel(A, before, after, strict) -> str | None:
-    if serves(A.dtype, A.indptr, A.indices):
-        return None
-    return kernels_refused() or "the kernel is for float32 and int32 indices that fit its counters"
-
-
-@first_tight.register("tight_edges", backend="pallas", refuse=_no_kernel)
-def _first_by_kernel(A, before, after, strict):
-    return first_tight_kernel(A.indptr, A.indices, A.data, before, after, strict=strict)
-
-
 @first_tight.register("scatter")
-def _first_vectorised(A, before, after, strict):
+def _first_vectorised(A, before, after, rule):
     n, nse = before.shape[0], A.nse
     tail, head = A.rowcol()
     x, y = jnp.take(before, tail, mode="clip"), jnp.take(after, head, mode="clip")
-    tight = (tail < n) & (x + A.data == y) & jnp.where(strict, x < y, x <= y) & (y < jnp.inf)
+    tight = (tail < n) & (x + A.data == y) & (y < jnp.inf)
+    tight &= (x < y) | ((rule > STRICT) & (x <= y)) | (rule > OR_EQUAL)
     slots = jnp.full(n, nse, jnp.int32)
     every = jnp.arange(nse, dtype=jnp.int32)
     slots = slots.at[jnp.where(tight, head, n)].min(every, mode="drop")
@@ -144,7 +166,7 @@ def _first_vectorised(A, before, after, strict):
 
 
 @first_tight.register("loop", backend="cpu")
-def _first_cpu(A, before, after, strict):
+def _first_cpu(A, before, after, rule):
     """In one native loop (`native_loops`): slots ascend, so the first one stays."""
     n, nse = before.shape[0], A.nse
 
@@ -156,7 +178,7 @@ def _first_cpu(A, before, after, strict):
             e, slots = c
             v = read(A.indices, e)
             y = read(after, v)
-            tight = (x + read(A.data, e) == y) & ((x < y) | (~strict & (x == y)))
+            tight = (x + read(A.data, e) == y) & ((x < y) | ((rule > STRICT) & (x == y)))
             new = is_negative(read(slots, v)) * (tight & (y < jnp.inf))
             return e + 1, write(slots, jnp.where(new > 0, v, n), e)
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from pallas_kernels.layouts.ragged import module_of, program
 from pallas_kernels.products.sparse_result import ATOMIC
 from pallas_kernels.rows.merge_path import LIMIT
 from pallas_kernels.simt import scalar_jaxpr
@@ -20,6 +21,7 @@ from pallas_kernels.spgemm.dots import spgemm_dots
 from pallas_kernels.spgemm.job import Algebra, MaskRows
 
 from ...._core.compat import kernels_refused
+from ...._core.compilation import host_if_small
 from ...._core.indices import index_dtype_for
 from ....algebra.masks import Mask, structure
 from ....algebra.semirings import Semiring, plus_times
@@ -104,10 +106,11 @@ def rows_of(
     )
 
 
-@jax.jit
-def _longest(a_indptr: Array, b_indptr: Array) -> Array:
+@program
+def _longest(a_indptr: Any, b_indptr: Any) -> Any:
     """At least the products of any row of A B, in float32."""
-    longest = [jnp.max(jnp.diff(p), initial=0).astype(jnp.float32) for p in (a_indptr, b_indptr)]
+    xp = module_of(a_indptr, b_indptr)
+    longest = [xp.max(xp.diff(p), initial=0).astype(jnp.float32) for p in (a_indptr, b_indptr)]
     return longest[0] * longest[1]
 
 
@@ -115,7 +118,7 @@ def tuning_for(A: Any, B: Any) -> Tuning:
     """Without the launches that no row of A B needs; eager, waits for a number."""
     if not A.compressed == B.compressed == 0:
         return Tuning()
-    usual, most = Tuning(), float(_longest(A.indptr, B.indptr))
+    usual, most = Tuning(), float(_longest(*map(host_if_small, (A.indptr, B.indptr))))
     bounds = [warps.most for warps in (usual.few, usual.middle) if warps] + [usual.large]
     bound = next((bound for bound in bounds if most <= bound), usual.most)
     return dataclasses.replace(usual, most=bound)  # few bounds, so that products share programs

@@ -18,7 +18,8 @@ import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+
+from pallas_kernels.layouts.ragged import module_of, of_numbers, program
 
 from . import device
 from .plan import GPU, Bin, Tuning, bins_of, blocks_of
@@ -85,7 +86,7 @@ def build(
     share programs. The host sees histograms of lengths alone. O(n_rows + n_cols + slots).
     """
     n_rows, n_cols = shape
-    indptr, indices = jnp.asarray(indptr, jnp.int32), jnp.asarray(indices, jnp.int32)
+    indptr, indices = of_numbers(indptr), of_numbers(indices)
     ask = by_degree is None and n_cols > SKEWED_FROM
     segment = tuning.segment
     levels = device.levels_for(indices.shape[0], segment)
@@ -102,10 +103,10 @@ def build(
     return RowBins(columns, starts, folds, place, order, shape, indices.shape[0], blocks)
 
 
-@functools.partial(jax.jit, static_argnames="bins")
+@program(static=("bins",))
 def _read(data, starts, bins):
     if not bins:
         return data[:0]
     # A gather a bin, so that XLA can fuse each into the reduction of its bin.
-    last = data.shape[0] - 1
-    return blocks_of(starts, bins, lambda start, slot: data[jnp.minimum(start + slot, last)])
+    last, xp = data.shape[0] - 1, module_of(data, starts)
+    return blocks_of(starts, bins, lambda start, slot: data[xp.minimum(start + slot, last)])

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
+
+from pallas_kernels.layouts.ragged import module_of
 
 from ...._core.indices import bucketed
 
@@ -117,16 +118,16 @@ def _choose_widths(counts: np.ndarray, tuning: Tuning) -> tuple[list[int], float
 
 def blocks_of(segments: Any, bins: tuple[Bin, ...], of_block: Callable) -> Any:
     """Concatenate over the bins of_block(segments of the bin, slot numbers), in memory order."""
-    parts, begin = [], 0
+    xp, parts, begin = module_of(segments), [], 0
     for bin_ in bins:
         own = segments[begin : begin + bin_.count]
         begin += bin_.count
-        slot = jnp.arange(bin_.width, dtype=own.dtype)
+        slot = xp.arange(bin_.width, dtype=own.dtype)
         if bin_.by_column:
             parts.append(of_block(own[None, :], slot[:, None]).reshape(-1))
         else:
             parts.append(of_block(own[:, None], slot[None, :]).reshape(-1))
-    return jnp.concatenate(parts) if parts else jnp.zeros(0, segments.dtype)
+    return xp.concatenate(parts) if parts else xp.zeros(0, segments.dtype)
 
 
 def slots_of(starts: Any, bins: tuple[Bin, ...]) -> Any:
@@ -143,10 +144,11 @@ def columns_of(
     indices: Any, starts: Any, lengths: Any, number: Any, bins: tuple[Bin, ...], n_cols: int
 ) -> Any:
     """(slots,) int32, number[column] of each slot, or the column; n_cols in padding."""
+    xp = module_of(indices)
     if not bins or indices.shape[0] == 0:
-        return jnp.full(sum(b.width * b.count for b in bins), n_cols, jnp.int32)
-    entries = jnp.minimum(slots_of(starts, bins), indices.shape[0] - 1)
+        return xp.full(sum(b.width * b.count for b in bins), n_cols, np.int32)
+    entries = xp.minimum(slots_of(starts, bins), indices.shape[0] - 1)
     columns = indices[entries]
     if number is not None:
-        columns = number[jnp.clip(columns, 0, n_cols - 1)]
-    return jnp.where(filled(lengths, bins), columns, n_cols).astype(jnp.int32)
+        columns = number[xp.clip(columns, 0, n_cols - 1)]
+    return xp.where(filled(lengths, bins), columns, n_cols).astype(np.int32)

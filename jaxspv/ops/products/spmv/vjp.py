@@ -113,7 +113,11 @@ def _gather_and_scatter(indptr, indices, w, x, data, rows, ranked, *, n_cols):
     return by_values, by_vector
 
 
-@op.register("loop", backend="cpu")
+def _no_sums(indptr, indices, w, x, data, rows, ranked, *, n_cols) -> str | None:
+    return "values alone are a gather, which is faster" if data is None else None
+
+
+@op.register("loop", backend="cpu", refuse=_no_sums)
 def _entries_sequentially(indptr, indices, w, x, data, rows, ranked, *, n_cols):
     n_rows, nse = indptr.shape[0] - 1, indices.shape[0]
     by_values = None if x is None else jnp.zeros(nse, w.dtype)

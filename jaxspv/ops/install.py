@@ -76,7 +76,7 @@ def _places(A: Stored, axis: int | None) -> int:
     return math.prod(A.shape) if axis is None else A.shape[axis]
 
 
-def _joined(A: Stored, add: Any, axis: int | None) -> Array:
+def _joined(A: Any, add: Any, axis: int | None) -> Array:
     """The entries joined, a dense vector or a scalar; the identity where there are none."""
     if axis is None:
         return reduce(A, add)
@@ -89,9 +89,10 @@ def _joined(A: Stored, add: Any, axis: int | None) -> Array:
 
 def _has_kernels(A: Any) -> bool:
     """Whether an eager product of A runs in C++, and so compiles in milliseconds."""
-    if A.ndim != 2 or A.entry_shape or A.nse == 0 or not is_eager(A) or on_accelerator(A.data):
+    if A.format not in ("csr", "csc") or A.entry_shape or A.nse == 0 or not A.unique:
         return False
-    return A.dtype.name in NUMBERS and A.index_dtype == np.int32
+    known = A.dtype.name in NUMBERS and A.index_dtype == np.int32
+    return known and is_eager(A) and not on_accelerator(A.data)
 
 
 def _sum(A: Stored, axis: Any = None, dtype: Any = None) -> Array:

@@ -122,8 +122,8 @@ def _on_host(graph: Graph, **how: Any) -> SpanningForest:
     heads[: slot.size] = np.asarray(graph.out.indices)[slot]
     weights[: slot.size] = np.asarray(graph.data)[slot]
     total = weights.sum(dtype=np.promote_types(graph.dtype, np.float32))
-    found = heads, weights, np.int32(slot.size), total
-    return SpanningForest(tails, *to_device(found), status)
+    heads, weights, count, total = to_device((heads, weights, np.int32(slot.size), total))
+    return SpanningForest(tails, heads, weights, count, total, status)
 
 
 def _types(graph):

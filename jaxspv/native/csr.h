@@ -69,7 +69,7 @@ void over_rows(Team& team, const Csr<I>& a, const F& work) {
 }
 
 // Asks for pages of 2 MiB under memory that is about to be written: far fewer page faults. What
-// lies beside it stays as it is.
+// lies around it stays as it is.
 inline void advise_large_pages([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) {
 #if defined(__linux__)
   constexpr uintptr_t kPage = uintptr_t(2) << 20;

@@ -19,7 +19,11 @@ class CustomBuildHook(BuildHookInterface):
         spec.loader.exec_module(build)
         editable = version == "editable"
         try:
-            made = build.build(folder if editable else pathlib.Path(tempfile.mkdtemp()))
+            if editable:
+                made = [build.build(folder, build.supported()[0])]
+            else:
+                into = pathlib.Path(tempfile.mkdtemp())
+                made = [build.build(into, extra) for extra in build.extensions()]
         except build.NoCompiler as why:
             if os.environ.get("JAXSPV_REQUIRE_NATIVE"):  # where wheels are made
                 raise
@@ -29,4 +33,5 @@ class CustomBuildHook(BuildHookInterface):
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"
         if not editable:
-            build_data["force_include"][str(made)] = f"jaxspv/native/{made.name}"
+            for library in made:
+                build_data["force_include"][str(library)] = f"jaxspv/native/{library.name}"

@@ -75,8 +75,13 @@ def _same_product(got, want):
     assert int(got.count) == want.nnz
 
 
-def operations(A: sp.csr_array) -> dict[str, tuple[Callable, Any, Callable[[], Any], Callable]]:
-    """name -> (jaxspv's function, its operand, SciPy's call, check(result, answer))."""
+def operations(
+    A: sp.csr_array, *, triangles: bool | None = None
+) -> dict[str, tuple[Callable, Any, Callable[[], Any], Callable]]:
+    """name -> (jaxspv's function, its operand, SciPy's call, check(result, answer)).
+
+    Products of sparse matrices and triangles only where SciPy's memory allows, unless asked for.
+    """
     n = A.shape[0]
     B = jsp.from_scipy(A)
     ones = sp.csr_array((np.ones(A.nnz, np.float32), A.indices, A.indptr), A.shape)
@@ -135,8 +140,10 @@ def operations(A: sp.csr_array) -> dict[str, tuple[Callable, Any, Callable[[], A
             lambda got, want: _equal(1e-2)(got.scores, want),
         ),
     }
-    if np.diff(A.indptr)[A.indices].sum() < LARGEST_PRODUCT:
+    few = np.diff(A.indptr)[A.indices].sum() < LARGEST_PRODUCT
+    if few:
         found["SpGEMM"] = (lambda B: jsp.mxm(B, B), B, lambda: A @ A, _same_product)
+    if triangles or few:
         found["triangles"] = (
             jsp.triangle_count,
             G,

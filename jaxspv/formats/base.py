@@ -186,13 +186,20 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         """
         import scipy.sparse
 
-        coo = one_value("`to_scipy`", with_pattern(self)).to_coo()
-        if not is_concrete(coo):
+        plain: Any = one_value("`to_scipy`", with_pattern(self))
+        if not is_concrete(plain):
             raise ValueError("`to_scipy` needs concrete values: it copies to the host.")
         count = int(self.count)
-        row, col, data = (np.asarray(x)[:count] for x in (coo.row, coo.col, coo.data))
+        as_it_is = self.format in ("csr", "csc") and self.unique
+        coo = plain if as_it_is else plain.to_coo()
+        data = np.asarray(coo.data)[:count].copy()
         if jnp.issubdtype(data.dtype, jnp.floating) and data.dtype.itemsize < 4:
             data = data.astype(np.float32)
+        if as_it_is:
+            make = getattr(scipy.sparse, f"{self.format}_array")
+            indices = np.asarray(plain.indices)[:count].copy()
+            return make((data, indices, np.array(plain.indptr)), shape=self.shape)
+        row, col = (np.asarray(x)[:count] for x in (coo.row, coo.col))
         matrix = scipy.sparse.coo_array((data, (row, col)), shape=self.shape)
         return matrix.asformat(self.format if self.format in ("coo", "csr", "csc") else "csr")
 

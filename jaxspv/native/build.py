@@ -19,6 +19,8 @@ from collections.abc import Iterator
 HERE = pathlib.Path(__file__).parent
 FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
 FLAGS += ("-Wno-psabi",)  # vectors stay inside of the library
+AVX2 = ("-mavx2", "-mbmi", "-mbmi2", "-mlzcnt")  # what most processors of x86-64 add since 2013
+AVX2_FLAGS = {"avx2", "bmi1", "bmi2", "abm"}  # as Linux calls them
 
 
 class NoCompiler(Exception):
@@ -37,16 +39,31 @@ def sources() -> list[pathlib.Path]:
     return sorted([*HERE.glob("*.h"), *HERE.glob("*.cc")])
 
 
-def filename() -> str:
-    """The name of the library of these sources: one of others is never loaded."""
-    digest = hashlib.sha256(repr((FLAGS, platform.machine())).encode())
+def extensions() -> tuple[tuple[str, ...], ...]:
+    """Flags of the instruction sets that a wheel for this machine has a library for, best first."""
+    return (AVX2, ()) if platform.machine() == "x86_64" and sys.platform == "linux" else ((),)
+
+
+def supported() -> tuple[tuple[str, ...], ...]:
+    """Those of `extensions` that this processor has."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+        has = next(set(line.split()) for line in lines if line.startswith("flags"))
+    except (OSError, StopIteration):
+        has = set()
+    return tuple(flags for flags in extensions() if not flags or has >= AVX2_FLAGS)
+
+
+def filename(extra: tuple[str, ...]) -> str:
+    """The name of the library of these sources and flags: one of others is never loaded."""
+    digest = hashlib.sha256(repr((FLAGS, extra, platform.machine())).encode())
     for path in sources():
         digest.update(path.name.encode() + path.read_bytes())
     return f"kernels-{digest.hexdigest()[:16]}{'.dylib' if sys.platform == 'darwin' else '.so'}"
 
 
-def build(folder: pathlib.Path) -> pathlib.Path:
-    """Compiles the sources, each by a process of its own, into `folder / filename()`.
+def build(folder: pathlib.Path, extra: tuple[str, ...]) -> pathlib.Path:
+    """Compiles the sources, each by a process of its own, into `folder / filename(extra)`.
 
     Raises:
         NoCompiler: there is none, or it fails; with what it says.
@@ -58,11 +75,11 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as made:
         units = {path: f"{made}/{path.stem}.o" for path in sources() if path.suffix == ".cc"}
-        _run([[cxx, *FLAGS, "-c", str(path), "-o", out] for path, out in units.items()])
-        library = f"{made}/{filename()}"
+        _run([[cxx, *FLAGS, *extra, "-c", str(path), "-o", out] for path, out in units.items()])
+        library = f"{made}/{filename(extra)}"
         _run([[cxx, "-shared", *static, *units.values(), "-o", library]])
-        os.replace(library, folder / filename())
-    return folder / filename()
+        os.replace(library, folder / filename(extra))
+    return folder / filename(extra)
 
 
 def _run(commands: list[list[str]]) -> None:
@@ -95,17 +112,17 @@ def library() -> pathlib.Path:
     Raises:
         NoCompiler: there is none, and none can be made; says why.
     """
-    folders = (HERE, cache_folder())
-    for folder in folders:
-        if (folder / filename()).exists():
-            return folder / filename()
+    for extra in supported():
+        for folder in (HERE, cache_folder()):
+            if (folder / filename(extra)).exists():
+                return folder / filename(extra)
     if not in_checkout():
         raise NoCompiler("jaxspv was installed without a C++ compiler; install it again with one")
     if compiler() is None or os.name != "posix":
         raise NoCompiler("no C++ compiler was found (g++, clang++, c++ or $CXX)")
     with _locked(cache_folder()):
-        found = cache_folder() / filename()
-        return found if found.exists() else build(cache_folder())
+        found = cache_folder() / filename(supported()[0])
+        return found if found.exists() else build(cache_folder(), supported()[0])
 
 
 @contextlib.contextmanager

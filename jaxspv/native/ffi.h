@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "abi.h"
+#include "csr.h"
 #include "parallel.h"
 
 namespace jaxspv {
@@ -61,6 +62,15 @@ class Call {
 
   const Buffer& operand(int i) const { return at(frame_->operands, i); }
   const Buffer& result(int i) const { return at(frame_->results, i); }
+
+  void advise_results() const {
+    for (int64_t i = 0; i < frame_->results.count; ++i) {
+      const Buffer& b = result(int(i));
+      size_t bytes = b.dtype == abi::kPred || b.dtype == abi::kS8 ? 1 : b.dtype == abi::kS32 || b.dtype == abi::kF32 ? 4 : 8;
+      for (int64_t axis = 0; axis < b.rank; ++axis) bytes *= b.dims[axis];
+      advise_large_pages(b.data, bytes);
+    }
+  }
 
   int64_t number(const char* name) const {
     const auto& a = frame_->attributes;
@@ -176,6 +186,7 @@ inline abi::Error* serve(abi::Frame* frame, void (*handler)(Call&)) noexcept {
   }
   try {
     Call call(frame);
+    call.advise_results();
     handler(call);
     return nullptr;
   } catch (const Invalid& e) {

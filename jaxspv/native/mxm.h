@@ -11,28 +11,77 @@
 
 namespace jaxspv {
 
-// The columns of a row: each is stamped with the row, and listed when it comes first.
-class ColumnSet {
- public:
-  explicit ColumnSet(Id columns)
-      : stamp_(columns, -1), list_(buffer<Id>(int64_t(columns) + 1)),
-        words_((size_t(columns) >> 6) + 1, 0) {}
+// What products are joined in: float32 in double, so that long sums are exact to a few units.
+template <class T>
+using Wide = Plus::Sum<T>;
 
-  void open(Id row) { row_ = row, count_ = 0; }
-  void insert(Id j) {
-    list_[count_] = j;  // stays if it is new
-    count_ += stamp_[j] != row_;
-    stamp_[j] = row_;
+// The sums of one row, in slots by the first occurrence of their columns.
+template <class T>
+class RowSums {
+ public:
+  explicit RowSums(Id columns)
+      : columns_(columns), slot_(buffer<Id>(columns)), column_(buffer<Id>(int64_t(columns) + 8)),
+        sum_(buffer<Wide<T>>(int64_t(columns) + 1)), words_((size_t(columns) >> 6) + 1, 0) {
+    std::fill(slot_.get(), slot_.get() + columns, -1);
+  }
+
+  void open() {  // slots of earlier rows are below `base_`
+    base_ += count_, count_ = 0;
+    if (base_ <= 0x7fffffff - columns_) return;
+    std::fill(slot_.get(), slot_.get() + columns_, -1);
+    base_ = 0;
+  }
+  // products(add) calls add(column, product) for all of the row. State is in registers meanwhile.
+  template <class Add, class Products>
+  void collect(const Products& products) {
+    Id *__restrict slot = slot_.get(), *__restrict column = column_.get();
+    Wide<T>* __restrict sum = sum_.get();
+    const Id base = base_;
+    Id count = 0;
+    products([&](Id j, T product) {
+      const Id seen = slot[j] - base;
+      const Id p = seen < 0 ? count : seen;
+      slot[j] = base + p;
+      column[p] = j;
+      sum[p] = Add::template apply<Wide<T>>(seen < 0 ? Wide<T>(Add::template identity<T>()) : sum[p], Wide<T>(product));
+      count += seen < 0;
+    });
+    count_ = count;
   }
   Id size() const { return count_; }
 
-  // The columns in order: read off bits where they lie close to each other, else sorted.
-  __attribute__((noinline)) const Id* ordered() {
+  // Writes the first `most` columns in order and their sums.
+  __attribute__((noinline)) void write(Id most, Id* idx, T* value) {
+    if (count_ <= kRanked) return by_rank(most, idx, value);
+    const Id* list = ordered();
+    for (Id c = 0; c < most; ++c) idx[c] = list[c], value[c] = T(sum_[slot_[list[c]] - base_]);
+  }
+
+ private:
+  static constexpr Id kRanked = 96;  // columns; more are cheaper to sort
+
+  // A column's place is the number of smaller ones: no branch depends on them.
+  void by_rank(Id most, Id* idx, T* value) {
+    typedef Id Eight __attribute__((vector_size(32)));
+    const Id* column = column_.get();
+    Id place[kRanked];
+    for (Id c = 0; c < count_; c += 8) {
+      Eight these, rank = {};
+      std::memcpy(&these, column + c, sizeof these);
+      for (Id k = 0; k < count_; ++k) rank -= column[k] < these;
+      std::memcpy(place + c, &rank, sizeof rank);
+    }
+    for (Id c = 0; c < count_; ++c)
+      if (place[c] < most) idx[place[c]] = column[c], value[place[c]] = T(sum_[c]);
+  }
+
+  // Read off bits where the columns lie close to each other, else sorted.
+  const Id* ordered() {
     constexpr Id kClose = 16;  // words a column that cost as much as to sort it
-    Id *list = list_.get(), least = list[0], most = list[0];
+    Id *list = column_.get(), least = list[0], most = list[0];
     for (Id c = 1; c < count_; ++c) least = std::min(least, list[c]), most = std::max(most, list[c]);
     const Id first = least >> 6, last = most >> 6;
-    if (count_ < 8 || last - first > int64_t(kClose) * count_) {
+    if (last - first > int64_t(kClose) * count_) {
       std::sort(list, list + count_);
       return list;
     }
@@ -41,14 +90,14 @@ class ColumnSet {
       for (uint64_t bits = words_[w]; bits; bits &= bits - 1) *list++ = w << 6 | Id(__builtin_ctzll(bits));
       words_[w] = 0;
     }
-    return list_.get();
+    return column_.get();
   }
 
- private:
-  std::vector<Id> stamp_;
-  std::unique_ptr<Id[]> list_;
+  Id columns_;
+  std::unique_ptr<Id[]> slot_, column_;  // of a column, + base_; of a slot
+  std::unique_ptr<Wide<T>[]> sum_;
   std::vector<uint64_t> words_;
-  Id row_ = -1, count_ = 0;
+  Id base_ = 0, count_ = 0;
 };
 
 // Places that a product may have, unless a mask lists them: all, or those of neither a sparse
@@ -84,6 +133,16 @@ class Filter {
   std::vector<Id> row_;
 };
 
+// Entry e of A is multiplied now: rows of B that come soon are fetched.
+template <class T>
+void fetch_rows(const Matrix& a, const Matrix& b, const T* values, Id e) {
+  const Id last = a.ptr[a.rows] - 1;
+  __builtin_prefetch(b.ptr + a.idx[std::min(e + 16, last)]);
+  const Id begin = b.ptr[a.idx[std::min(e + 8, last)]];
+  __builtin_prefetch(b.idx + begin);
+  __builtin_prefetch(values + begin);
+}
+
 // Entries of rows [begin, end) of A B: `row(entries)` after each.
 template <class Row>
 void count_rows(const Matrix& a, const Matrix& b, const Allowed& allowed, Id begin, Id end,
@@ -95,6 +154,7 @@ void count_rows(const Matrix& a, const Matrix& b, const Allowed& allowed, Id beg
     may.open(i);
     Id count = 0;
     for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) {
+      fetch_rows(a, b, b.idx, e);
       const Id k = a.idx[e];
       for (Id f = b.ptr[k]; f < b.ptr[k + 1]; ++f) {
         const Id j = b.idx[f];
@@ -120,34 +180,29 @@ int64_t count_product(Team& team, const Matrix& a, const Matrix& b, const Allowe
   return total;
 }
 
-// What products are joined in: float32 in double, so that long sums are exact to a few units.
-template <class T>
-using Wide = Plus::Sum<T>;
-
 // Values of one factor's rows, and what a product is joined by: one function for each semiring, so
 // that all else is compiled once a dtype.
 template <class T>
 struct Terms {
   const T *x, *y;  // of the entries of A and of B
   T identity;
-  void (*row)(const Terms&, const Matrix& a, const Matrix& b, Id i, const Filter*, ColumnSet&, Wide<T>* sum);
+  void (*row)(const Terms&, const Matrix& a, const Matrix& b, Id i, const Filter*, RowSums<T>&);
   void (*marked)(const Terms&, const Matrix& a, const Matrix& b, Id i, const Id* mark, Wide<T>* sum, char* hit);
 };
 
 template <class Add, class Mul, class T>
 Terms<T> terms(const T* x, const T* y) {
   auto row = [](const Terms<T>& terms, const Matrix& a, const Matrix& b, Id i, const Filter* may,
-                ColumnSet& set, Wide<T>* sum) {
-    for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) {
-      const T factor = terms.x[e];
-      const Id k = a.idx[e];
-      for (Id f = b.ptr[k]; f < b.ptr[k + 1]; ++f) {
-        const Id j = b.idx[f];
-        if (may && !(*may)(j)) continue;
-        sum[j] = Add::template apply<Wide<T>>(sum[j], Mul::template apply<T>(factor, terms.y[f]));
-        set.insert(j);
+                RowSums<T>& sums) {
+    sums.template collect<Add>([&, values = terms.y](const auto& add) {
+      for (Id e = a.ptr[i], end = a.ptr[i + 1]; e < end; ++e) {
+        fetch_rows(a, b, values, e);
+        const T factor = terms.x[e];
+        const Id *const idx = b.idx, k = a.idx[e];
+        for (Id f = b.ptr[k], stop = b.ptr[k + 1]; f < stop; ++f)
+          if (!may || (*may)(idx[f])) add(idx[f], Mul::template apply<T>(factor, values[f]));
       }
-    }
+    });
   };
   auto marked = [](const Terms<T>& terms, const Matrix& a, const Matrix& b, Id i, const Id* mark, Wide<T>* sum,
                    char* hit) {
@@ -172,25 +227,15 @@ int64_t multiply(Team& team, const Matrix& a, const Matrix& b, const Terms<T>& t
                  const Allowed& allowed, int64_t nse, Id* ptr, Id* idx, T* value) {
   const Id columns = b.columns;
   auto rows = [&](Id begin, Id end, int64_t top) {
-    ColumnSet set(columns);
+    RowSums<T> sums(columns);
     Filter may(allowed, columns);
     const Filter* filter = allowed.everything() ? nullptr : &may;
-    auto sum = buffer<Wide<T>>(columns);
-    std::fill(sum.get(), sum.get() + columns, terms.identity);
     for (Id i = begin; i < end; ++i) {
       may.open(i);
-      set.open(i);
-      terms.row(terms, a, b, i, filter, set, sum.get());
-      if (const Id count = set.size()) {
-        const Id* found = set.ordered();
-        const int64_t kept = std::max<int64_t>(0, std::min<int64_t>(count, nse - top));
-        for (Id c = 0; c < kept; ++c) {
-          idx[top + c] = found[c];
-          value[top + c] = T(sum[found[c]]);
-        }
-        for (Id c = 0; c < count; ++c) sum[found[c]] = terms.identity;
-        top += count;
-      }
+      sums.open();
+      terms.row(terms, a, b, i, filter, sums);
+      if (top < nse) sums.write(Id(std::min<int64_t>(sums.size(), nse - top)), idx + top, value + top);
+      top += sums.size();
       ptr[i + 1] = Id(std::min(top, nse));
     }
     return top;

@@ -2,6 +2,7 @@
 // Page, Brin, Motwani, Winograd, "The PageRank citation ranking", 1999.
 #pragma once
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "convert.h"
@@ -42,15 +43,22 @@ int64_t pagerank(Team& team, const Matrix& a, const T* weights, bool symmetric, 
   // update(v) gives the new score; then what its edges share, and both sums over all vertices.
   auto pass = [&](const auto& update) {
     team.each(blocks, [&](int64_t b, int) {
-      double moved = 0, sinks = 0;
-      for (int64_t v = b * block, end = std::min<int64_t>(n, v + block); v < end; ++v) {
+      constexpr int kLanes = 8;  // sums that do not wait for each other
+      double moved[kLanes] = {}, sinks[kLanes] = {};
+      auto one = [&, shares = share.get(), inverses = inverse.get()](int64_t v, int lane) {
         const T next = update(v);
-        moved += std::abs(double(next) - double(score[v]));
-        if (inverse[v] == 0) sinks += double(next);
+        moved[lane] += std::abs(double(next) - double(score[v]));
+        sinks[lane] += inverses[v] == 0 ? double(next) : 0.0;
         score[v] = next;
-        share[v] = T(next * inverse[v]);
-      }
-      changes[b] = moved, dangles[b] = sinks;
+        shares[v] = T(next * inverses[v]);
+      };
+      int64_t v = b * block;
+      const int64_t end = std::min<int64_t>(n, v + block);
+      for (; v + kLanes <= end; v += kLanes)
+        for (int lane = 0; lane < kLanes; ++lane) one(v + lane, lane);
+      for (; v < end; ++v) one(v, 0);
+      changes[b] = std::accumulate(moved, moved + kLanes, 0.0);
+      dangles[b] = std::accumulate(sinks, sinks + kLanes, 0.0);
     });
     dangling = change = 0;
     for (int64_t b = 0; b < blocks; ++b) dangling += dangles[b], change += changes[b];

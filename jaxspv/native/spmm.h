@@ -9,15 +9,24 @@
 namespace jaxspv {
 
 constexpr Id kLongRow = 1 << 14;  // entries from which on float32 is added up in float64
+#if defined(__AVX2__)
+constexpr int kVector = 32;  // bytes
+#else
+constexpr int kVector = 16;
+#endif
 
-// `kWidth` columns of row i, whose sums stay in registers.
+// `kWidth` columns of row i, whose sums stay in registers. Rows of X are fetched `kAhead` entries
+// before they are used, as they lie anywhere in memory.
 template <class T, class Sum, class Add, class Mul, int kWidth>
 void spmm_row(const Matrix& a, Id i, const T* data, const T* x, int64_t k, T* y) {
+  constexpr Id kAhead = 16;
   Sum sum[kWidth];
   for (int j = 0; j < kWidth; ++j) sum[j] = Sum(Add::template identity<T>());
+  const Id last = a.ptr[a.rows] - 1;
   for (Id e = a.ptr[i], end = a.ptr[i + 1]; e < end; ++e) {
     const T value = data[e];
-    const T* row = x + a.idx[e] * k;
+    const T *row = x + a.idx[e] * k, *later = x + a.idx[std::min(e + kAhead, last)] * k;
+    for (int j = 0; j < kWidth; j += 64 / sizeof(T)) __builtin_prefetch(later + j);
     if constexpr (std::is_same_v<Sum, T>)
       for (int j = 0; j < kWidth; ++j) sum[j] = Add::template apply<T>(sum[j], Mul::template apply<T>(value, row[j]));
     else
@@ -30,10 +39,17 @@ template <class Add, class Mul, class T, class Team>
 void spmm(Team& team, const Matrix& a, const T* data, const T* x, int64_t k, T* y) {
   auto run = [&](auto sum, Id i) {
     using Sum = decltype(sum);
+    constexpr int kMost = std::is_same_v<Add, Plus> ? 8 * kVector / int(sizeof(Sum)) : 16;
     int64_t j = 0;
-    for (; j + 16 <= k; j += 16) spmm_row<T, Sum, Add, Mul, 16>(a, i, data, x + j, k, y + i * k + j);
-    for (; j + 4 <= k; j += 4) spmm_row<T, Sum, Add, Mul, 4>(a, i, data, x + j, k, y + i * k + j);
-    for (; j < k; ++j) spmm_row<T, Sum, Add, Mul, 1>(a, i, data, x + j, k, y + i * k + j);
+    auto columns = [&](auto width) {
+      constexpr int kWidth = decltype(width)::value;
+      for (; j + kWidth <= k; j += kWidth)
+        spmm_row<T, Sum, Add, Mul, kWidth>(a, i, data, x + j, k, y + i * k + j);
+    };
+    columns(std::integral_constant<int, kMost>());
+    if constexpr (kMost > 16) columns(std::integral_constant<int, 16>());
+    columns(std::integral_constant<int, 4>());
+    columns(std::integral_constant<int, 1>());
   };
   team.blocks(a.rows, 1 << 9, [&](int64_t begin, int64_t end, int) {
     for (Id i = Id(begin); i < end; ++i) {

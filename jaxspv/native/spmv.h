@@ -123,22 +123,83 @@ bool spmv_lanes(const Csr<I>& a, const T* values, const T* x, T* y, I first, I l
   return !(nan[0] | nan[1] | nan[2] | nan[3]);
 }
 
+constexpr int kBlock = 256, kTerms = 4 * kBlock;
+
+// Whether rows [first, last) have four entries on average and eight at most.
+template <class I>
+bool few_entries(const Csr<I>& a, I first, I last) {
+  if (a.ptr[last] - a.ptr[first] > 4 * (last - first)) return false;
+  I most = 0;
+  for (I i = first; i < last; ++i) most = std::max(most, a.ptr[i + 1] - a.ptr[i]);
+  return most <= 8;
+}
+
+// The same for rows of few entries, at most kTerms in all: products in the order of memory, then
+// four rows a step.
+template <class Add, class Mul, class T, class I>
+bool spmv_fours(const Csr<I>& a, const T* values, const T* x, T* y, I first, I last) {
+  using F = Four<T, I>;
+  using Vector = typename F::Vector;
+  const T zero = Add::template identity<T>();
+  const Vector none = {zero, zero, zero, zero};
+  const typename F::Mask lane = {0, 1, 2, 3};
+  const I* const ptr = a.ptr;
+  const I base = ptr[first], count = ptr[last] - base;
+  T terms[kTerms + 4];
+  for (I e = 0; e < count; ++e) terms[e] = Mul::template apply<T>(values[base + e], x[a.idx[base + e]]);
+  if constexpr (!std::is_same_v<Add, Plus>) {
+    I nan = 0;
+    for (I e = 0; e < count; ++e) nan |= terms[e] != terms[e];
+    if (nan) return false;
+  }
+  auto row = [&](I i) {
+    const I begin = ptr[i];
+    Vector term;
+    std::memcpy(&term, terms + (begin - base), sizeof term);
+    const typename F::Mask inside = lane < typename F::Int(ptr[i + 1] - begin);
+    if constexpr (std::is_same_v<Add, Plus>) return (Vector)((typename F::Mask)term & inside);
+    else return inside ? term : none;
+  };
+  auto halves = [](Vector a, Vector b) {
+    return joined<Add>(Vector{a[0], b[0], a[1], b[1]}, Vector{a[2], b[2], a[3], b[3]});
+  };
+  for (I i = first; i < last; i += 4) {
+    const I end = std::min(last, I(i + 4));
+    I most = end - i < 4 ? 5 : 0;
+    if (!most) most = std::max(std::max(ptr[i + 1] - ptr[i], ptr[i + 2] - ptr[i + 1]),
+                               std::max(ptr[i + 3] - ptr[i + 2], ptr[i + 4] - ptr[i + 3]));
+    if (most <= 4) {
+      const Vector b = halves(row(i), row(i + 1)), c = halves(row(i + 2), row(i + 3));
+      const Vector sum = joined<Add>(Vector{b[0], b[1], c[0], c[1]}, Vector{b[2], b[3], c[2], c[3]});
+      std::memcpy(y + i, &sum, sizeof sum);
+      continue;
+    }
+    for (I r = i; r < end; ++r) {
+      typename Add::template Fold<T> fold;
+      for (I e = ptr[r]; e < ptr[r + 1]; ++e) fold.add(terms[e - base]);
+      y[r] = fold.result();
+    }
+  }
+  return true;
+}
+
 // By rows; threads change nothing. Only blocks of rows with
 // anything out of range are clamped.
 template <class Add, class Mul, class T, class I, class Team>
 void spmv(Team& team, const Csr<I>& a, const T* values, const T* x, T* y) {
-  constexpr I kBlock = 256;
   // Blocks do not depend on the pieces, as the order of a sum depends on its block.
   auto whole = [&](I row) { return row == a.rows ? row : row - row % kBlock; };
   over_rows(team, a, [&](I first, I last, int) {
     for (I i = whole(first), stop; i < whole(last); i = stop) {
-      stop = i + std::min(kBlock, I(a.rows - i));
+      stop = i + std::min(I(kBlock), I(a.rows - i));
       if (!a.ascends(i, stop) || !a.all_columns(a.ptr[i], a.ptr[stop])) {
         spmv_rows<Add, Mul, true>(a, values, x, y, i, stop);
         continue;
       }
       if constexpr (in_lanes<Add, Mul, T>())
-        if (spmv_lanes<Add, Mul>(a, values, x, y, i, stop)) continue;
+        if (few_entries(a, i, stop) ? spmv_fours<Add, Mul>(a, values, x, y, i, stop)
+                                    : spmv_lanes<Add, Mul>(a, values, x, y, i, stop))
+          continue;
       spmv_rows<Add, Mul, false>(a, values, x, y, i, stop);
     }
   });

@@ -9,8 +9,8 @@
 
 namespace jaxspv {
 
-// label[v]: the smallest vertex of the strong component of v.
-inline void strong_components(const Matrix& g, Id* label) {
+// label[v]: the smallest vertex of the strong component of v. Returns the number of components.
+inline Id strong_components(const Matrix& g, Id* label) {
   struct Frame {
     Id v, edge, number;  // the vertex, its next edge, its number in order of discovery
   };
@@ -19,7 +19,7 @@ inline void strong_components(const Matrix& g, Id* label) {
   std::vector<Id> open;
   std::vector<Frame> path;
   open.reserve(g.rows);
-  Id number = 0;
+  Id number = 0, components = 0;
   for (Id root = 0; root < g.rows; ++root) {
     if (low[root]) continue;
     path.push_back({root, g.ptr[root], low[root] = ++number});
@@ -45,6 +45,7 @@ inline void strong_components(const Matrix& g, Id* label) {
         continue;
       }
       if (least == top.number) {
+        ++components;
         size_t begin = open.size();
         Id smallest = v;
         do smallest = std::min(smallest, open[--begin]); while (open[begin] != v);
@@ -57,6 +58,7 @@ inline void strong_components(const Matrix& g, Id* label) {
       path.pop_back();
     }
   }
+  return components;
 }
 
 }  // namespace jaxspv

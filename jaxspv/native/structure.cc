@@ -24,13 +24,21 @@ JAXSPV_HANDLER(triangles_of_vertices) {
   triangles_of_vertices(team, g, vertices<Id>(call.result(0), g));
 }
 
-// (indptr, indices, k) -> (nse,) whether an entry is in the k-truss; rows sorted, no loops
+// (indptr, indices, int32 data, k) -> indptr, indices, data of the k-truss; rows sorted, no loops
 JAXSPV_HANDLER(k_truss) {
   const Matrix g = square(call);
   Team team(call.pool());
-  uint8_t* keep = entries<uint8_t>(call.result(0), g);
-  std::fill(keep, keep + g.slots, 0);
-  k_truss(team, g, *array<Id>(call.operand(2), 0), keep);
+  auto keep = buffer<uint8_t>(g.slots);
+  std::fill(keep.get(), keep.get() + g.slots, 0);
+  k_truss(team, g, *array<Id>(call.operand(3), 0), keep.get());
+  const Id* given = entries<Id>(call.operand(2), g);
+  Id *ptr = vector<Id>(call.result(0), int64_t(g.rows) + 1), top = ptr[0] = 0;
+  Id *idx = entries<Id>(call.result(1), g), *data = entries<Id>(call.result(2), g);
+  for (Id i = 0; i < g.rows; ptr[++i] = top)
+    for (Id e = g.ptr[i]; e < g.ptr[i + 1]; ++e)
+      if (keep[e]) idx[top] = g.idx[e], data[top++] = given[e];
+  std::fill(idx + top, idx + g.slots, g.rows);
+  std::fill(data + top, data + g.slots, 0);
 }
 
 JAXSPV_HANDLER(cores) {
@@ -38,9 +46,10 @@ JAXSPV_HANDLER(cores) {
   cores(g, vertices<Id>(call.result(0), g));
 }
 
+// (indptr, indices) -> labels, the number of components
 JAXSPV_HANDLER(strong_components) {
   const Matrix g = square(call);
-  strong_components(g, vertices<Id>(call.result(0), g));
+  *array<Id>(call.result(1), 0) = strong_components(g, vertices<Id>(call.result(0), g));
 }
 
 // (indptr, indices, weights) -> the entries of the forest in order, nse behind them; their rows, n

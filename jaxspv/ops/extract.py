@@ -83,7 +83,9 @@ def extract(
     if rows.point and cols.point:
         if options.writes:
             raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
-        return _element(M, rows, cols)
+        if not _on_host(M, options, rows, cols):
+            return _element(M, rows, cols)
+        return _stored_at(M, rows, cols) if M.row_sorted else _stored_at(M.T, cols, rows)
     if _on_host(M, options, rows, cols):
         if M.row_sorted:
             return _by_scipy(M, rows, cols)
@@ -119,6 +121,16 @@ def _by_scipy(A: CSR, rows: Index, cols: Index) -> Any:
         chosen.sort_indices()
         data, indices, indptr = data[chosen.data], chosen.indices, chosen.indptr
     return _from_host(A, (data, indices, indptr), rows, cols)
+
+
+def _stored_at(A: CSR, row: Index, col: Index) -> Array:
+    """The element of compressed rows in the memory of a host."""
+    i, j = (int(np.asarray(index.values)[0]) for index in (row, col))
+    first, last = np.asarray(A.indptr)[i : i + 2]
+    columns = np.asarray(A.indices)[first:last]
+    at = np.searchsorted(columns, j)
+    found = at < columns.size and columns[at] == j
+    return to_device(np.asarray(A.data)[first + at] if found else np.zeros((), A.dtype))
 
 
 def _listed(index: Index) -> Any:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import is_eager
+from .._core.compilation import is_eager, on_accelerator, to_device
 from .._core.pytree import is_concrete
 from ..algebra.monoids import max_, min_, plus
 from ..algebra.operators import (
@@ -33,6 +33,7 @@ from ..algebra.operators import (
     times,
     truediv,
 )
+from ..algebra.semirings import plus_first, plus_second
 from ..construct.from_arrays import from_bcoo, from_bcsr, from_edges, from_scipy
 from ..formats import base
 from ..formats.methods.arithmetic import COMPARED, Arithmetic, Products
@@ -42,6 +43,7 @@ from ..interop.igraph import from_igraph
 from ..interop.networkx import from_networkx
 from .apply import applied, apply, bound, select
 from .ewise import ewise_add, ewise_union
+from .products.mxv.api import mxv, vxm
 from .reduce import reduce
 from .structure import diag
 from .sugar import added, item, matmul, rmatmul, scaled, subtracted
@@ -49,6 +51,7 @@ from .write_rule.call import Options, call, format_of
 from .write_rule.entries import entries_of, keep
 
 EXTREMES = {"min": (min_, jnp.minimum), "max": (max_, jnp.maximum)}
+NUMBERS = ("float32", "float64", "int32", "int64")  # of values in C++
 NUMBER = (bool, int, float, complex, np.generic, np.ndarray, jax.Array)
 nonzero = IndexUnaryOp(lambda x, i, j, s: x != 0, "nonzero")
 elsewhere = IndexUnaryOp(lambda x, i, j, s: (j != i + s[0]) | (i >= s[1]), "elsewhere")
@@ -73,12 +76,23 @@ def _places(A: Stored, axis: int | None) -> int:
     return math.prod(A.shape) if axis is None else A.shape[axis]
 
 
-def _joined(A: Stored, add: Any, axis: int | None) -> Array:
+def _joined(A: Any, add: Any, axis: int | None) -> Array:
     """The entries joined, a dense vector or a scalar; the identity where there are none."""
     if axis is None:
         return reduce(A, add)
+    if add is plus and _has_kernels(A):
+        ones = to_device(np.ones(A.shape[axis], A.dtype))
+        return mxv(A, ones, plus_first) if axis else vxm(ones, A, plus_second)
     start = jnp.full(A.shape[1 - axis], add.identity_of(A.dtype))
     return reduce(A, add, axis=axis, out=start)
+
+
+def _has_kernels(A: Any) -> bool:
+    """Whether an eager product of A runs in C++, and so compiles in milliseconds."""
+    if A.format not in ("csr", "csc") or A.entry_shape or A.nse == 0 or not A.unique:
+        return False
+    known = A.dtype.name in NUMBERS and A.index_dtype == np.int32
+    return known and is_eager(A) and not on_accelerator(A.data)
 
 
 def _sum(A: Stored, axis: Any = None, dtype: Any = None) -> Array:

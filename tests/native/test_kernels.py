@@ -1,6 +1,7 @@
 """The C++ kernels give what NumPy and SciPy give, are safe on any bytes, and can be left out."""
 
 import dataclasses
+import itertools
 import os
 import subprocess
 import sys
@@ -109,6 +110,26 @@ def test_rows_of_every_length_and_any_number_of_threads_give_the_same(name):
         "max_times": lambda a: np.max(a[a > 0] * x[a > 0], initial=-np.inf),
     }[name]
     np.testing.assert_allclose(found[0], [want(row) for row in dense], rtol=3e-7)
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("longest", [4, 8, 9])
+def test_rows_of_few_entries(longest, dtype):
+    """They are taken four at a time, in blocks of 256 rows of which the last one is shorter."""
+    lengths = RNG.choice([0, 1, 2, 3, 4, longest], 1027, p=[0.2, 0.2, 0.3, 0.15, 0.1, 0.05])
+    ptr = np.append(0, np.cumsum(lengths))
+    cols = np.concatenate([np.sort(RNG.permutation(64)[:k]) for k in lengths])
+    S = sp.csr_array((RNG.integers(1, 9, ptr[-1]).astype(dtype), cols, ptr), (1027, 64))
+    x = RNG.integers(-9, 9, 64).astype(dtype)
+    with jax.enable_x64(dtype is np.float64):
+        A = jsp.from_scipy(S)
+        np.testing.assert_array_equal(jsp.mxv(A, x, method="native"), S @ x)
+        x[5] = np.nan
+        least = [
+            np.min(S.data[a:b] + x[cols[a:b]], initial=np.inf) for a, b in itertools.pairwise(ptr)
+        ]
+        np.testing.assert_array_equal(jsp.mxv(A, x, "min_plus", method="native"), least)
 
 
 @needs_kernels

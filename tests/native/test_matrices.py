@@ -90,6 +90,22 @@ def test_products_in_other_dtypes(dtype):
         np.testing.assert_array_equal(C.todense(), want.astype(dtype))
 
 
+@pytest.mark.parametrize("extent", [400, 70_000])
+def test_rows_of_every_number_of_columns_are_in_order(extent):
+    """Few are ordered by rank, more by bits or by a sort, where they lie far apart."""
+    rng = np.random.default_rng(8)
+    rows = [rng.permutation(extent)[:k] for k in range(260)]
+    ptr = np.append(0, np.cumsum([len(row) for row in rows]))
+    S = sp.csr_array((rng.integers(1, 9, ptr[-1]).astype(np.float32), np.concatenate(rows), ptr))
+    L = sp.eye_array(260, format="csr", dtype=np.float32) + sp.eye_array(260, k=-7)
+    C = jsp.mxm(*map(jsp.from_scipy, (L.astype(np.float32).tocsr(), S)))
+    want = (L @ S).astype(np.float32).tocsr()
+    want.sort_indices()
+    np.testing.assert_array_equal(C.indptr, want.indptr)
+    np.testing.assert_array_equal(C.indices[: want.nnz], want.indices)
+    np.testing.assert_array_equal(C.data[: want.nnz], want.data)
+
+
 def test_columns_far_apart_and_long_rows_are_in_order():
     rng = np.random.default_rng(3)
     S = sp.random_array((50, 100_000), density=0.002, rng=rng, format="csr", dtype=np.float32)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from ..._core.compilation import one_program
+from ..._core.compilation import is_eager, on_accelerator, one_program, to_device
 from ..._core.operation import Operation
 from ..._core.platforms import Backend, reaching
 from ...algebra.masks import structure
@@ -66,7 +68,33 @@ def k_truss(
     """
     graph = undirected(G, "k_truss")
     how = {"backend": backend, "method": method}
+    k = np.int32(k) if isinstance(k, int) else k
+    A = graph.out
+    if is_eager(A) and A.nse and A.sorted and A.unique and not on_accelerator(A.data):
+        return _on_host(A, k, **how)
     return one_program(_k_truss, graph, jnp.asarray(k, jnp.int32), **how)
+
+
+def _on_host(A: CSR, k: Any, **how: Any) -> CSR:
+    """All but the operation by NumPy, which compiles nothing for a size."""
+    indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
+    tail = np.repeat(np.arange(A.shape[0]), np.diff(indptr))
+    slots = np.flatnonzero(tail != indices[: tail.size])  # no loops
+
+    def padded(values: Any, fill: int, dtype: Any) -> Any:
+        new = np.full(A.nse, fill, dtype)
+        new[: len(values)] = values
+        return to_device(new)
+
+    proper = dataclasses.replace(
+        A,
+        indptr=to_device(np.searchsorted(slots, indptr).astype(np.int32)),
+        indices=padded(indices[slots], A.shape[1], np.int32),
+        data=padded(slots, 0, np.int32),
+    )
+    left: Any = op(proper, k, **how)
+    chosen = np.asarray(left.data)[: int(np.asarray(left.indptr)[-1])]
+    return left.with_data(padded(data[chosen], 0, A.dtype))
 
 
 def _k_truss(graph: Graph, k: Any, *, backend, method) -> CSR:
@@ -75,9 +103,10 @@ def _k_truss(graph: Graph, k: Any, *, backend, method) -> CSR:
     if graph.nse == 0:
         return proper
     once: Any = joined(sorted_csr(proper), plus_pair)
-    pattern = once.with_data(jnp.zeros(once.nse, jnp.int32))
-    left = op(pattern, k, backend=backend, method=method)
-    return apply(once, identity, mask=structure(left), nse=once.nse)  # values with a derivative
+    slots = once.with_data(jnp.arange(once.nse, dtype=jnp.int32))
+    left = op(slots, k, backend=backend, method=method)
+    slot = jnp.where(jnp.arange(once.nse) < left.count, left.data, once.nse)
+    return left.with_data(once.data.at[slot].get(mode="fill", fill_value=0))  # differentiable
 
 
 op = Operation("k_truss", constant, types=lambda A, k: A)
@@ -86,8 +115,9 @@ op = Operation("k_truss", constant, types=lambda A, k: A)
 @op.register("native", backend="cpu", refuse=bind.refused)
 def _native(A: CSR, k: Any) -> CSR:
     """Counts the triangles once, then removes edges with too few one after the other, in C++."""
-    members = jax.ShapeDtypeStruct((A.nse,), jnp.bool_)
-    return kept(A, bind.call("k_truss", members, A.indptr, A.indices, k))
+    indptr, slots = (jax.ShapeDtypeStruct(x.shape, jnp.int32) for x in (A.indptr, A.indices))
+    found = bind.call("k_truss", (indptr, slots, slots), A.indptr, A.indices, A.data, k)
+    return dataclasses.replace(A, indptr=found[0], indices=found[1], data=found[2])
 
 
 @op.register("rounds")

@@ -125,8 +125,10 @@ def _in_edges(graph: Graph) -> tuple[Array, Array]:
 @op.register("native", backend="cpu", refuse=bind.refused)
 def _native(graph):
     """One depth-first search, in C++."""
-    labels = jax.ShapeDtypeStruct((graph.n,), jnp.int32)
-    labels = bind.call("strong_components", labels, graph.out.indptr, graph.out.indices)
+    types = jax.ShapeDtypeStruct((graph.n,), jnp.int32), jax.ShapeDtypeStruct((), jnp.int32)
+    labels, count = bind.call("strong_components", types, graph.out.indptr, graph.out.indices)
+    if graph.exists is None:  # a sum takes 0.1 s to compile
+        return StrongComponents(labels, count, jnp.int32(0))
     return _of(labels, graph, jnp.int32(0))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from pallas_kernels.trees.forest import MOST_SLOTS, spanning_forest
 
 from ..._core.batching import while_going
 from ..._core.compat import kernels_refused
-from ..._core.compilation import one_program
+from ..._core.compilation import is_eager, on_accelerator, one_program, to_device
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
@@ -90,7 +91,9 @@ def minimum_spanning_forest(
     graph = as_graph(G, "minimum_spanning_forest", ())
     with_real_weights(graph, "minimum_spanning_forest")
     check_weights(graph, negative=True, infinite=True)
-    found = one_program(_forest, graph, backend=backend, method=method)
+    host = graph.nse and is_eager(graph) and not on_accelerator(graph.data)
+    assemble = _on_host if host else functools.partial(one_program, _forest)
+    found = assemble(graph, backend=backend, method=method)
     return finished(found, "minimum_spanning_forest")
 
 
@@ -106,6 +109,20 @@ def _forest(graph: Graph, *, backend: Backend | None, method: str | None) -> Spa
     heads = graph.out.indices.at[slots].get(mode="fill", fill_value=n).astype(jnp.int32)
     weights = graph.data.at[slots].get(mode="fill", fill_value=0)
     count, total = jnp.sum(valid, dtype=jnp.int32), jnp.sum(weights, dtype=wide)
+    return SpanningForest(tails, heads, weights, count, total, status)
+
+
+def _on_host(graph: Graph, **how: Any) -> SpanningForest:
+    """The same by NumPy, which compiles nothing for a size."""
+    slots, tails, status = op(graph, **how)
+    slot = np.asarray(slots)
+    slot = slot[: np.searchsorted(slot, graph.nse)]
+    heads = np.full(tails.shape, graph.n, np.int32)
+    weights = np.zeros(tails.shape, graph.dtype)
+    heads[: slot.size] = np.asarray(graph.out.indices)[slot]
+    weights[: slot.size] = np.asarray(graph.data)[slot]
+    total = weights.sum(dtype=np.promote_types(graph.dtype, np.float32))
+    heads, weights, count, total = to_device((heads, weights, np.int32(slot.size), total))
     return SpanningForest(tails, heads, weights, count, total, status)
 
 

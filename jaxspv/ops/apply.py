@@ -13,7 +13,7 @@ from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid
 from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary, traceable
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
-from .write_rule.entries import Entries, at_places_of, entries_of, keep
+from .write_rule.entries import Entries, at_places_of, entries_in_slots, entries_of, keep
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Number, Operand
@@ -107,7 +107,7 @@ def bound(op: Any, left: Any, right: Any, thunk: Any) -> tuple[Any, Any, dict[st
 
 
 def _apply(A, op, scalar, *, bind, weak) -> Any:
-    e = entries_of(A)
+    e = entries_in_slots(A)
     # 1 where there is none: no derivative there is NaN
     z = applied(op, scalar, e.values(1), e.keys, bind=bind, weak=weak)
     z = jnp.where(e.valid(), z, jnp.zeros((), z.dtype))

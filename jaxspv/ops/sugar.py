@@ -20,7 +20,7 @@ from .extract import extract, pairs
 from .products.mxm.api import mxm
 from .products.mxv.api import mxv, vxm
 from .write_rule.call import Options, call, format_of, is_dense, operand
-from .write_rule.entries import at_places_of, entries_of, take
+from .write_rule.entries import at_places_of, entries_in_slots, entries_of, take
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Operand
@@ -108,7 +108,7 @@ def _times_array(A: Any, dense: Any, op: Any, flip: bool) -> Any:
 
 
 def _at_places(A, dense, op, *, flip) -> Any:
-    e, dense = entries_of(A), jnp.asarray(dense)
+    e, dense = entries_in_slots(A), jnp.asarray(dense)
     spread = dense.reshape((1,) * (2 - dense.ndim) + dense.shape)
     row, col = (
         jnp.zeros_like(k) if extent == 1 else jnp.minimum(k, max(extent - 1, 0))

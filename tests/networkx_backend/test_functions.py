@@ -306,3 +306,8 @@ single_source_dijkstra
 PATHS = {n for n in CALLS if n.endswith("_path") and n != "has_path"}
 PATHS |= {"all_pairs_dijkstra", "single_source_dijkstra", "single_source_bellman_ford"}
 PATHS |= {"multi_source_dijkstra", "bidirectional_dijkstra"}
+
+
+def test_hits_refuses_a_method_that_networkx_does_not_know():
+    with pytest.raises(ValueError, match="method not supported: spam"):
+        backend.hits(backend.convert_from_nx(nx.path_graph(4)), method="spam")

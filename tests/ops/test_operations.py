@@ -102,6 +102,23 @@ def test_every_format(format):
     assert (M + N).format == ("csr" if format == "tiled" else format)
 
 
+def test_values_of_a_csc_stay_at_their_places():
+    M, N = A.asformat("csc"), B.asformat("csc")
+    column = np.arange(1.0, 4)[:, None]
+    slope = jsp.grad(lambda M: jnp.sum((M * M).todense() * column))(M)
+    results = (
+        (-M, -DENSE),
+        (jsp.apply(M, operators.rowindex, thunk=1), np.where(DENSE != 0, [[1], [2], [3]], 0)),
+        (jsp.apply(M, operators.ainv, mask=OTHER != 0), np.where(OTHER != 0, -DENSE, 0)),
+        (jsp.apply(M, operators.ainv, out=N, accum=operators.plus), OTHER - DENSE),
+        (M * column, DENSE * column),
+        (M.with_data(slope.data), 2 * column * DENSE),
+    )
+    for number, (got, want) in enumerate(results):
+        assert got.format == "csc"
+        np.testing.assert_allclose(got.todense(), want, err_msg=str(number))
+
+
 def test_ties_go_to_the_first_operand():
     x, y = jsp.vector_from_entries([1], [2.0], 3), jsp.vector_from_entries([1], [2.0], 3)
     for op in (operators.minimum, operators.maximum, monoids.min_):

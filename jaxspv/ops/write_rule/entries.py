@@ -121,8 +121,16 @@ def _all_of(x: Array) -> Entries:
     return Entries(x.reshape(-1), *_all_places(x.shape), jnp.asarray(False), x.shape)
 
 
+def entries_in_slots(A: Any) -> Entries:
+    """`entries_of` in the order of A's own slots where it `is_plain`: a CSC's goes by columns."""
+    if not (is_plain(A) and A.format == "csc"):
+        return entries_of(A)
+    A = with_index_dtype(A, A.index_dtype)
+    return Entries(A.data, A.rowcol(), A.count, A.overflow, A.shape)
+
+
 def at_places_of(A: Any, e: Entries, data: Array) -> Any:
-    """New values at the places of `e`, the entries of A: a matrix of A's arrays where it can be."""
+    """New values at the places of `e`, `entries_in_slots(A)`: in A's own arrays where it can be."""
     return dataclasses.replace(A, data=data, edges=None) if is_plain(A) else e.with_data(data)
 
 

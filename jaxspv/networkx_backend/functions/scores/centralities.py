@@ -140,6 +140,8 @@ def hits(G, max_iter=100, tol=1.0e-8, nstart=None, normalized=True, *, method=No
     Releases of NetworkX without `method`, and "svd", have the vectors from ARPACK in few steps;
     here they take more than `max_iter`.
     """
+    if method not in (None, "power_iteration", "svd"):
+        raise ValueError(f"method not supported: {method}")
     values = G.weights("weight")
     if len(G) < 3 or not values.any():
         raise NotImplementedError("there are no edges, or fewer than three nodes")

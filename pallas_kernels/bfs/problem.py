@@ -14,13 +14,13 @@ class BFSConfig:
     ctas: int = 0  # 0: as many as are resident
     threads: int = 1024
     # low_degree: entries of the frontier queue in shared memory; frontiers up to solo_in enter
-    # the mode of one
-    # CTA, which lasts while they are at most solo_out (at most `queue`)
+    # the mode of one CTA, which lasts while they are at most solo_out (at most `queue`); larger
+    # ones up to local_most lie in queues of all CTAs
     queue: int = 2048
     solo_in: int = 1536
     solo_out: int = 2048
+    local_most: int = 1 << 14
     shared_bits: bool = True
-    pretest: bool = False  # read a bit in global memory before the atomic that claims it
     # any_degree: edges of a queue entry; edges of a frontier that one CTA expands alone;
     # thresholds of Beamer
     span: int = 64

@@ -32,6 +32,7 @@ from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.launch import launch
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.sssp.api import default_config, sssp
+from pallas_kernels.sssp.problem import Rule
 
 from .. import suite
 from .stress import default_delta
@@ -70,7 +71,8 @@ def kernels(name, form):
         delta = default_delta(A.indptr, A.data)
 
         def distances(search=search, arrays=arrays, delta=delta):
-            return search(*csr, weights, source, delta, prepared=arrays, symmetric=True)
+            graph = *csr, weights
+            return search(graph, source, delta, prepared=arrays, rule=Rule(symmetric=True))
 
         yield f"sssp {kind}", distances, lambda out: _same(out[0], right)
     labels = csgraph.connected_components(A, directed=False)[1]

@@ -98,8 +98,8 @@ BARRIER = {  # kernels whose CTAs wait for each other
     ),
     "bfs_sources": (bfs_sources, GRAPH, array(32)),
     "tile_bfs": (functools.partial(tile_bfs, n=N, nt=32), TILES, TILES, SOURCE),
-    "sssp": (sssp, *WEIGHTED, SOURCE, array(dtype=F32)),
-    "fixpoint_push": (push, *WEIGHTED, VECTOR),
+    "sssp": (sssp, WEIGHTED, SOURCE, array(dtype=F32)),
+    "fixpoint_push": (push, WEIGHTED, VECTOR),
     "fixpoint_dense": (fixpoint, array(300, dtype=F32), ROWS),
     "pagerank": (
         lambda s, p, rows: pagerank(s, p, Limits(0.85, 1e-6, 100, 0), prepared=rows),

@@ -23,7 +23,7 @@ from scipy.sparse import csgraph
 
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.components.one_gpu import components
-from pallas_kernels.fixpoint.pull import fixpoint_dense
+from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.layouts.adjacency import Adjacency, is_low_degree, prepare_bfs
 from pallas_kernels.layouts.lengths import prepare_sssp
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
@@ -108,12 +108,14 @@ def _shortest(arrays, source, n, form):
         jnp.full(n, jnp.inf, f32).at[source].set(0),
         (),
         (),
+        Steps(
+            ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, f32),
+            trace(lambda old, y, i: jnp.minimum(old, y), f32, f32, jnp.int32),
+            lambda i, reached, unchanged, *_: (unchanged, unchanged),
+            facts=("changed",),
+        ),
         prepared=arrays,
-        semiring=ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, f32),
-        update=trace(lambda old, y, i: jnp.minimum(old, y), f32, f32, jnp.int32),
-        stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
-        facts=("changed",),
-        **form,
+        grid=Grid(**form),
     )
 
 

@@ -18,7 +18,7 @@ from pallas_kernels.bfs.multi_source import bfs_sources
 from pallas_kernels.bfs.tile import Side, tile_bfs
 from pallas_kernels.components.one_gpu import components
 from pallas_kernels.cores import cores
-from pallas_kernels.fixpoint.pull import fixpoint_dense
+from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.fixpoint.push import fixpoint_push
 from pallas_kernels.independent import in_order, waiting
 from pallas_kernels.layouts.adjacency import Adjacency
@@ -72,10 +72,12 @@ def fixpoint(x, prepared):
         x,
         (),
         (),
+        Steps(
+            ScalarSemiring.of(jax.lax.add, jax.lax.min, np.inf, F32),
+            trace(lambda x, y, i: jnp.minimum(x, y), F32, F32, jnp.int32),
+            lambda i, reached, unchanged, *_: (unchanged, unchanged),
+        ),
         prepared=prepared,
-        semiring=ScalarSemiring.of(jax.lax.add, jax.lax.min, np.inf, F32),
-        update=trace(lambda x, y, i: jnp.minimum(x, y), F32, F32, jnp.int32),
-        stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
     )
 
 

@@ -15,7 +15,7 @@ from jaxspv._core.platforms import using
 from jaxspv.sharding import kernels
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.bfs.multi_source import bfs_sources
-from pallas_kernels.bfs.tile import Side, tile_bfs
+from pallas_kernels.bfs.tile import Search, Side, tile_bfs
 from pallas_kernels.components.one_gpu import components
 from pallas_kernels.cores import cores
 from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
@@ -99,7 +99,7 @@ BARRIER = {  # kernels whose CTAs wait for each other
         array(10**6, 4),
     ),
     "bfs_sources": (bfs_sources, GRAPH, array(32)),
-    "tile_bfs": (functools.partial(tile_bfs, n=N, nt=32), TILES, TILES, SOURCE),
+    "tile_bfs": (functools.partial(tile_bfs, search=Search(N, 32)), TILES, TILES, SOURCE),
     "sssp": (sssp, WEIGHTED, SOURCE, array(dtype=F32)),
     "fixpoint_push": (push, WEIGHTED, VECTOR),
     "fixpoint_dense": (fixpoint, array(300, dtype=F32), ROWS),

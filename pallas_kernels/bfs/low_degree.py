@@ -12,13 +12,13 @@ this one), counted from the start of the table. A lane takes one quad of one ver
 access, without row offsets.
 
 Three ways, by the size of the frontier (`places.py`). A level of at most `solo_out` vertices is
-expanded by CTA 0 alone: no grid barrier, one CTA barrier a level. Chain of dependent accesses a level: queue (shared) -> row (L2, 200 ns) -> bit
-(shared atomic) -> place in the queue (ballots, one shared atomic a warp) -> barrier. Up to
-`local_most` vertices, each CTA expands what it found itself, from a queue in its shared memory;
-one atomic a CTA on the word of the barrier counts the frontier and gives each queue its place in
-the log. Where one queue grows too long or overflows, all are logged and divided anew. Wider levels
-are taken from the log: one atomic a warp that found something, and the length is read back after
-the barrier (1.1 us, 1.5 us with it).
+expanded by CTA 0 alone: no grid barrier, one CTA barrier a level. Chain of dependent accesses a
+level: queue (shared) -> row (L2, 200 ns) -> bit (shared atomic) -> place in the queue (ballots, one
+shared atomic a warp) -> barrier. Up to `local_most` vertices, each CTA expands what it found
+itself, from a queue in its shared memory; one atomic a CTA on the word of the barrier counts the
+frontier and gives each queue its place in the log. Where one queue grows too long or overflows, all
+are logged and divided anew. Wider levels are taken from the log: one atomic a warp that found
+something, and the length is read back after the barrier (1.1 us, 1.5 us with it).
 
 Traffic: 4 w bytes of adjacency, 16 bytes of log written and read and 8 of results a vertex, one
 atomic a stored entry. The bit is claimed by the atomic itself, so a vertex is logged once.

@@ -121,9 +121,13 @@ class Search:
         k, c = self.k, self.c
         alone = s.count <= c.solo_in
         local = ~alone & (s.count <= self.local_most)
-        ways = (alone, self.alone), (local, self.local_levels), (~(alone | local), self.wide_level)
+        ways = [
+            (alone, self.alone),
+            (local, self.local_levels),
+            (~(alone | local), self.wide_level),
+        ]
         self.groups.clear(s.turn)
-        for when, way in ways:
+        for when, way in ways if self.local_most else ways[::2]:
             s = s.after(k, when, way)
         s.turn = s.turn + 1
         return s

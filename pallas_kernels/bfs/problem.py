@@ -17,7 +17,7 @@ class BFSConfig(Spread):
     queue: int = 2048
     solo_in: int = 1536
     solo_out: int = 2048
-    local_most: int = 1 << 14
+    local_most: int = 0
     shared_bits: bool = True
     # any_degree: edges of a queue entry; edges of a frontier that one CTA expands alone;
     # thresholds of Beamer

@@ -32,6 +32,7 @@ def test_every_source(name):
 def test_queues_of_many_ctas(more):
     """Frontiers of up to 4,096 in the queues of 8 CTAs; they overflow, grow uneven, grow wide."""
     graph = random_graph(20_000, 30_000, 5)
+    more = {"local_most": 1 << 14} | more
     config = BFSConfig(ctas=8, threads=128, solo_in=2, solo_out=3, **more)
     prepared = jax.tree.map(jnp.asarray, prepare_bfs(*graph))
     assert "adjacency" in prepared

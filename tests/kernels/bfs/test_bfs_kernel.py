@@ -130,9 +130,10 @@ SMALL = {
 NARROW = {
     "alone": SMALL | {"queue": 512, "solo_in": 400, "solo_out": 500},
     "mixed": SMALL,
-    "together": SMALL | {"solo_in": 0, "ctas": 3, "local_most": 0},
+    "together": SMALL | {"solo_in": 0, "ctas": 3},
     "global bits": SMALL | {"shared_bits": False},
-    "local queues": SMALL | {"solo_in": 4, "solo_out": 6, "ctas": 3, "shared_bits": False},
+    "local queues": SMALL
+    | {"solo_in": 4, "solo_out": 6, "ctas": 3, "shared_bits": False, "local_most": 10**6},
     "uneven queues": SMALL | {"queue": 8, "solo_in": 2, "solo_out": 3, "ctas": 3, "local_most": 24},
     "overflowing queue": SMALL | {"queue": 16, "solo_in": 16, "solo_out": 16},
 }

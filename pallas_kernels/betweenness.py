@@ -14,14 +14,18 @@ them; 28 bytes a vertex of memory for each block.
 """
 
 import functools
-import types
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from .frontier.append import put, reserve
 from .rows.flatten import flatten
-from .simt.device import resident_ctas
+from .simt.device import DEFAULT_GRID, Grid, resident_ctas
 from .simt.launch import launch
+from .simt.primitives import Simt
+from .simt.typed import Array, Value
 
 LONG = 64
 UNROLL = 4
@@ -32,6 +36,22 @@ WORDS = STATE + 3  # words of memory for a vertex: state, and entries of queue, 
 MOST_WORDS = 2**28  # of memory for all blocks
 
 
+class Arrays(NamedTuple):
+    """Arrays of the kernel; those of the last two lines hold a part for each block."""
+
+    indptr: Array
+    indices: Array
+    in_indptr: Array
+    in_indices: Array
+    sources: Array
+    state: Array
+    queue: Array
+    starts: Array  # of the levels in the queue
+    passed: Array
+    infinite: Array
+    control: Array
+
+
 def betweenness(
     indptr: jax.Array,
     indices: jax.Array,
@@ -40,9 +60,7 @@ def betweenness(
     sources: jax.Array,
     *,
     endpoints: bool = False,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(dependency of each vertex, float32[n]; bool, whether a number of paths overflows float32).
 
@@ -54,172 +72,173 @@ def betweenness(
     n, count = indptr.shape[0] - 1, sources.shape[0]
     if n == 0 or count == 0:
         return jnp.zeros(n, jnp.float32), jnp.bool_(False)
-    ctas = max(1, min(ctas or resident_ctas(), count, MOST_WORDS // (WORDS * n)))
-    c = types.SimpleNamespace(n=n, count=count, endpoints=endpoints)
+    ctas = max(1, min(grid.ctas or resident_ctas(), count, MOST_WORDS // (WORDS * n)))
+    rows = {"indptr": indptr, "indices": indices, "in_indptr": in_indptr, "in_indices": in_indices}
     out = launch(
-        lambda k, m: _body(k, c, m),
-        {
-            "indptr": indptr,
-            "indices": indices,
-            "in_indptr": in_indptr,
-            "in_indices": in_indices,
-            "sources": sources,
-        },
+        lambda k, m: Searches(k, m, n, endpoints).run(count),
+        rows | {"sources": sources},
         {
             "state": STATE * ctas * n,
             "queue": ctas * n,
-            "starts": ctas * (n + 2),  # of the levels in the queue
+            "starts": ctas * (n + 2),
             "passed": (ctas * n, jnp.float32),
             "infinite": ctas,
         },
+        arrays=Arrays,
         ctas=ctas,
-        threads=threads,
+        threads=grid.threads or 1024,
         shared_words=12,
         name="betweenness",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return jnp.sum(out["passed"].reshape(ctas, n), axis=0), jnp.any(out["infinite"] != 0)
 
 
-def _body(k, c, m):
-    c.found = k.shared(4)
-    c.first, c.levels, c.warps = k.cta * c.n, k.cta * (c.n + 2), (k.warp, k.threads // 32)
+class Searches:
+    """The searches of one block."""
 
-    def clean(v):
-        k.store(m.state, (c.first + v) * STATE + LEVEL, -1)
-        k.store(m.passed, c.first + v, 0.0)
+    def __init__(self, k: Simt, m: Arrays, n: int, endpoints: bool):
+        self.k, self.m, self.n, self.endpoints = k, m, n, endpoints
+        self.found = k.shared(4)  # word 0: vertices of the next level
+        self.first, self.levels = k.cta * n, k.cta * (n + 2)  # this block's parts of the arrays
+        self.warps = k.warp, k.threads // 32
 
-    k.for_(k.thread, c.n, k.threads, clean)
-    k.store(m.infinite, k.cta, 0, mask=k.thread == 0)
-    k.store(c.found, k.thread, 0, mask=k.thread < 4)
-    k.sync()
+    def run(self, count: int) -> None:
+        """The searches from this block's share of `count` sources."""
+        k, m = self.k, self.m
 
-    def source(i):
-        s = k.load(m.sources, i, cache="nc")
-        k.if_(k.below(s, c.n), lambda: _search(k, c, m, s))
+        def clean(v):
+            k.store(m.state, self.word(v, LEVEL), -1)
+            k.store(m.passed, self.first + v, 0.0)
 
-    k.for_(k.cta, c.count, k.ctas, source)
+        k.for_(k.thread, self.n, k.threads, clean)
+        k.store(m.infinite, k.cta, 0, mask=k.thread == 0)
+        k.store(self.found, k.thread, 0, mask=k.thread < 4)
+        k.sync()
 
+        def source(i):
+            s = k.load(m.sources, i, cache="nc")
+            k.if_(k.below(s, self.n), lambda: self.search(s))
 
-def _search(k, c, m, s):
-    """Both passes from s; all levels are -1 before and after."""
-    alone = k.thread == 0
-    k.store_vec(m.state, (c.first + s) * STATE, [k.const(x) for x in (0, ONE, ONE, 0)], mask=alone)
-    k.store(m.queue, c.first, s, mask=alone)
-    k.store(m.starts, c.levels + k.thread, k.thread, mask=k.thread < 2)
-    k.sync()
-    step = lambda d, begin, end: (d + 1, end, _further(k, c, m, d, begin, end))  # noqa: E731
-    depth, _, end = k.while_(lambda d, begin, end: begin < end, step, 0, 0, 1)
-    back = lambda d, end: (d - 1, _back(k, c, m, d, end))  # noqa: E731
-    k.while_(lambda d, end: d > 0, back, depth - 1, end)
-    if c.endpoints:
-        passed = k.load(m.passed, c.first + s, mask=alone, cache="fresh")
-        k.store(m.passed, c.first + s, passed + k.cast(end - 1, "f32"), mask=alone)
+        k.for_(k.cta, count, k.ctas, source)
 
-    def unmark(j):
-        k.store(m.state, (c.first + _listed(k, c, m, j)) * STATE + LEVEL, -1)
+    def word(self, v: Value, word: int = 0) -> Value:
+        """Index of a state word of v."""
+        return (self.first + v) * STATE + word
 
-    k.for_(k.thread, end, k.threads, unmark)
-    k.sync()
+    def listed(self, j: Value, valid: Any = None) -> Value:
+        """Entry j of the queue."""
+        return self.k.load(self.m.queue, self.first + j, mask=valid, cache="fresh")
 
+    def search(self, s: Value) -> None:
+        """Both passes from s; all levels are -1 before and after."""
+        k, m, alone = self.k, self.m, self.k.thread == 0
+        k.store_vec(m.state, self.word(s), [k.const(x) for x in (0, ONE, ONE, 0)], mask=alone)
+        k.store(m.queue, self.first, s, mask=alone)
+        k.store(m.starts, self.levels + k.thread, k.thread, mask=k.thread < 2)
+        k.sync()
+        step = lambda d, begin, end: (d + 1, end, self.further(d, begin, end))  # noqa: E731
+        depth, _, end = k.while_(lambda d, begin, end: begin < end, step, 0, 0, 1)
+        back = lambda d, end: (d - 1, self.back(d, end))  # noqa: E731
+        k.while_(lambda d, end: d > 0, back, depth - 1, end)
+        if self.endpoints:
+            passed = k.load(m.passed, self.first + s, mask=alone, cache="fresh")
+            k.store(m.passed, self.first + s, passed + k.cast(end - 1, "f32"), mask=alone)
+        k.for_(k.thread, end, k.threads, lambda j: k.store(m.state, self.word(self.listed(j)), -1))
+        k.sync()
 
-def _listed(k, c, m, j, valid=None):
-    return k.load(m.queue, c.first + j, mask=valid, cache="fresh")
+    def further(self, d: Value, begin: Value, end: Value) -> Value:
+        """Lists level d + 1 behind level d, which is queue[begin:end]; returns the end of level
+        d + 1."""
+        k, m = self.k, self.m
 
+        def edges(places, payloads, valid):
+            del payloads
+            heads = k.loads(m.indices, places, valid, cache="nc")
+            levels = [self.word(w, LEVEL) for w in heads]
+            seen = k.loads(m.state, levels, valid, other=0, cache="fresh")
+            new = [level == -1 for level in seen]
+            old = [
+                k.atomic_cas(m.state, at, -1, d + 1, mask=mask)
+                for at, mask in zip(levels, new, strict=True)
+            ]
+            won = [mask & (level == -1) for mask, level in zip(new, old, strict=True)]
+            put(k, heads, won, lambda total: reserve(k, self.found, 0, total), store)
 
-def _further(k, c, m, d, begin, end):
-    """Lists level d + 1 behind level d, which is queue[begin:end]; returns the end of level d +
-    1."""
+        def store(at, w, mask):
+            k.store(m.queue, self.first + end + at, w, mask=mask)
 
-    def edges(places, payloads, valid):
-        del payloads
-        heads = k.loads(m.indices, places, valid, cache="nc")
-        levels = [(c.first + w) * STATE + LEVEL for w in heads]
-        seen = k.loads(m.state, levels, valid, other=0, cache="fresh")
-        new = [level == -1 for level in seen]
-        old = [
-            k.atomic_cas(m.state, at, -1, d + 1, mask=mask)
-            for at, mask in zip(levels, new, strict=True)
-        ]
-        for w, mask, level in zip(heads, new, old, strict=True):
-            put(w, k.ballot(mask & (level == -1)))
+        def out_of(i, valid):
+            low, high = k.row(m.indptr, self.listed(begin + i, valid), valid)
+            flatten(k, low, k.where(valid, high - low, 0), (), edges, unroll=UNROLL)
 
-    def put(w, votes):
-        def some():
-            place = k.atomic("add", c.found, 0, k.popc(votes), mask=k.lane == 0)
-            place = c.first + end + k.shfl(place, 0) + k.lanes_below(votes)
-            k.store(m.queue, place, w, mask=(votes & k.bit(k.lane)) != 0)
+        k.distribute(end - begin, self.warps, out_of)
+        k.sync()
+        found = k.load(self.found, 0)
 
-        k.if_(votes != 0, some)
+        def into(i, valid):
+            w = self.listed(end + i, valid)
+            low, high = k.row(m.in_indptr, w, valid)
+            paths = self.sum(m.in_indices, (low, k.where(valid, high - low, 0)), d, PATHS)
+            k.store(m.state, self.word(w, PATHS), k.bits(paths, "i32"), mask=valid)
+            k.store(m.infinite, k.cta, 1, mask=valid & (paths == float("inf")))
 
-    def out_of(i, valid):
-        low, high = k.row(m.indptr, _listed(k, c, m, begin + i, valid), valid)
-        flatten(k, low, k.where(valid, high - low, 0), (), edges, unroll=UNROLL)
+        k.distribute(found, self.warps, into)
+        k.store(m.starts, self.levels + d + 2, end + found, mask=k.thread == 0)
+        k.sync()
+        k.store(self.found, 0, 0, mask=k.thread == 0)
+        k.sync()
+        return end + found
 
-    k.distribute(end - begin, c.warps, out_of)
-    k.sync()
-    found = k.load(c.found, 0)
+    def back(self, d: Value, end: Value) -> Value:
+        """Adds the dependencies of the vertices of level d, which ends at `end`; returns its
+        begin."""
+        k, m = self.k, self.m
+        begin = k.load(m.starts, self.levels + d, cache="fresh")
 
-    def into(i, valid):
-        w = _listed(k, c, m, end + i, valid)
-        low, high = k.row(m.in_indptr, w, valid)
-        size = k.where(valid, high - low, 0)
-        paths = _sum(k, c, m, m.in_indices, low, size, d, PATHS)
-        k.store(m.state, (c.first + w) * STATE + PATHS, k.bits(paths, "i32"), mask=valid)
-        k.store(m.infinite, k.cta, 1, mask=valid & (paths == float("inf")))
+        def vertex(i, valid):
+            v = self.listed(begin + i, valid)
+            low, high = k.row(m.indptr, v, valid)
+            paths = k.load(m.state, self.word(v, PATHS), mask=valid, other=ONE, cache="fresh")
+            paths = k.bits(paths, "f32")
+            passed = k.load(m.passed, self.first + v, mask=valid, cache="fresh")
+            y = self.sum(m.indices, (low, k.where(valid, high - low, 0)), d + 1, X)
+            x = k.const(1.0, "f32") / paths + y
+            k.store(m.state, self.word(v, X), k.bits(x, "i32"), mask=valid)
+            more = paths * y + (1.0 if self.endpoints else 0.0)
+            k.store(m.passed, self.first + v, passed + more, mask=valid)
 
-    k.distribute(found, c.warps, into)
-    k.store(m.starts, c.levels + d + 2, end + found, mask=k.thread == 0)
-    k.sync()
-    k.store(c.found, 0, 0, mask=k.thread == 0)
-    k.sync()
-    return end + found
+        k.distribute(end - begin, self.warps, vertex)
+        k.sync()
+        return begin
 
+    def sum(self, heads: Array, row: Sequence[Value], level: Value, word: int) -> Value:
+        """For each lane's row (begin, size): the sum of state word `word` over its heads of level
+        `level`."""
+        k, m, (begin, size) = self.k, self.m, row
+        zero = k.const(0.0, "f32")
 
-def _back(k, c, m, d, end):
-    """Adds the dependencies of the vertices of level d, which ends at `end`; returns its begin."""
-    begin = k.load(m.starts, c.levels + d, cache="fresh")
+        def places(begin, end, step):
+            def stride(e, total):
+                at = [e + j * step for j in range(UNROLL)]
+                valid = [place < end for place in at]
+                at = [self.word(w) for w in k.loads(heads, at, valid, cache="nc")]
+                load = functools.partial(k.load_vec, m.state, width=STATE, other=-1, cache="fresh")
+                found = [load(i=place, mask=mask) for place, mask in zip(at, valid, strict=True)]
+                for words, mask in zip(found, valid, strict=True):
+                    counts = mask & (words[LEVEL] == level)
+                    total = total + k.where(counts, k.bits(words[word], "f32"), zero)
+                return total
 
-    def vertex(i, valid):
-        v = _listed(k, c, m, begin + i, valid)
-        low, high = k.row(m.indptr, v, valid)
-        at = (c.first + v) * STATE
-        paths = k.bits(k.load(m.state, at + PATHS, mask=valid, other=ONE, cache="fresh"), "f32")
-        passed = k.load(m.passed, c.first + v, mask=valid, cache="fresh")
-        y = _sum(k, c, m, m.indices, low, k.where(valid, high - low, 0), d + 1, X)
-        k.store(m.state, at + X, k.bits(k.const(1.0, "f32") / paths + y, "i32"), mask=valid)
-        more = paths * y + (1.0 if c.endpoints else 0.0)
-        k.store(m.passed, c.first + v, passed + more, mask=valid)
+            return k.for_(begin, end, UNROLL * step, stride, zero)[0]
 
-    k.distribute(end - begin, c.warps, vertex)
-    k.sync()
-    return begin
+        long = size >= LONG
 
+        def whole(left, total):
+            owner = k.ctz(left)
+            low, count = k.shfl(begin, owner), k.shfl(size, owner)
+            found = k.warp_sum(places(low + k.lane, low + count, 32))
+            return left & (left - 1), k.where(k.lane == owner, found, total)
 
-def _sum(k, c, m, heads, begin, size, level, word):
-    """For each lane's row: the sum of state word `word` over the heads of level `level`."""
-
-    def places(begin, end, step):
-        def stride(e, total):
-            at = [e + j * step for j in range(UNROLL)]
-            valid = [place < end for place in at]
-            at = [(c.first + w) * STATE for w in k.loads(heads, at, valid, cache="nc")]
-            load = functools.partial(k.load_vec, m.state, width=STATE, other=-1, cache="fresh")
-            found = [load(i=place, mask=mask) for place, mask in zip(at, valid, strict=True)]
-            for words, mask in zip(found, valid, strict=True):
-                counts = mask & (words[LEVEL] == level)
-                total = total + k.where(counts, k.bits(words[word], "f32"), k.const(0.0, "f32"))
-            return total
-
-        return k.for_(begin, end, UNROLL * step, stride, k.const(0.0, "f32"))[0]
-
-    long = size >= LONG
-
-    def whole(left, total):
-        owner = k.ctz(left)
-        low, count = k.shfl(begin, owner), k.shfl(size, owner)
-        found = k.warp_sum(places(low + k.lane, low + count, 32))
-        return left & (left - 1), k.where(k.lane == owner, found, total)
-
-    short = places(begin, begin + k.where(long, 0, size), 1)
-    return k.while_(lambda left, total: left != 0, whole, k.ballot(long), short)[1]
+        short = places(begin, begin + k.where(long, 0, size), 1)
+        return k.while_(lambda left, total: left != 0, whole, k.ballot(long), short)[1]

@@ -23,7 +23,7 @@ from scipy.sparse import csgraph
 
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.components.one_gpu import components
-from pallas_kernels.fixpoint.pull import fixpoint_dense
+from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.layouts.adjacency import Adjacency, is_low_degree, prepare_bfs
 from pallas_kernels.layouts.lengths import prepare_sssp
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
@@ -32,6 +32,7 @@ from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.launch import launch
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.sssp.api import default_config, sssp
+from pallas_kernels.sssp.problem import Rule
 
 from .. import suite
 from .stress import default_delta
@@ -70,7 +71,8 @@ def kernels(name, form):
         delta = default_delta(A.indptr, A.data)
 
         def distances(search=search, arrays=arrays, delta=delta):
-            return search(*csr, weights, source, delta, prepared=arrays, symmetric=True)
+            graph = *csr, weights
+            return search(graph, source, delta, prepared=arrays, rule=Rule(symmetric=True))
 
         yield f"sssp {kind}", distances, lambda out: _same(out[0], right)
     labels = csgraph.connected_components(A, directed=False)[1]
@@ -106,12 +108,14 @@ def _shortest(arrays, source, n, form):
         jnp.full(n, jnp.inf, f32).at[source].set(0),
         (),
         (),
+        Steps(
+            ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, f32),
+            trace(lambda old, y, i: jnp.minimum(old, y), f32, f32, jnp.int32),
+            lambda i, reached, unchanged, *_: (unchanged, unchanged),
+            facts=("changed",),
+        ),
         prepared=arrays,
-        semiring=ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, f32),
-        update=trace(lambda old, y, i: jnp.minimum(old, y), f32, f32, jnp.int32),
-        stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
-        facts=("changed",),
-        **form,
+        grid=Grid(**form),
     )
 
 

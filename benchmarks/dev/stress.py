@@ -26,6 +26,7 @@ from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.layouts.lengths import prepare_sssp
 from pallas_kernels.sssp.api import default_config, delta_of, sssp
+from pallas_kernels.sssp.problem import Rule
 
 from .. import suite
 
@@ -151,13 +152,11 @@ def searches(problem, extra):
 
             def run(a, extra, delta, source, config=config):
                 distances, tree, _, status = sssp(
-                    a["indptr"],
-                    a["indices"],
-                    a["weights"],
+                    (a["indptr"], a["indices"], a["weights"]),
                     source,
                     delta,
                     prepared=extra,
-                    symmetric=problem.symmetric,
+                    rule=Rule(symmetric=problem.symmetric),
                     config=config,
                 )
                 return distances, tree, status

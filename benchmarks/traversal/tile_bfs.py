@@ -16,7 +16,7 @@ import numpy as np
 
 import jaxspv as jsp
 from jaxspv.formats import BitTiled
-from pallas_kernels.bfs.tile import Side, tile_bfs
+from pallas_kernels.bfs.tile import Search, Side, tile_bfs
 
 from ..harness import Candidate, measure
 from ..options import Options
@@ -116,7 +116,7 @@ def _trace(B: jsp.BitTiled) -> list[list[int]]:
     """[level, vertices, way, clock cycles] of each level of the three kernels."""
     side = Side(*(getattr(B.by_row, field) for field in Side._fields))
     search = jax.jit(
-        lambda s: tile_bfs(s, s, jnp.int32(0), n=B.shape[0], nt=B.nt, trace=TRACE_LEVELS)[3]
+        lambda s: tile_bfs(s, s, jnp.int32(0), Search(B.shape[0], B.nt, trace=TRACE_LEVELS))[3]
     )
     jax.block_until_ready(search(side))
     rows = np.asarray(search(side))

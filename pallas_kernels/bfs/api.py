@@ -42,7 +42,6 @@ def bfs(
     stop: Callable | None = None,
     parents: bool = True,
     config: BFSConfig | None = None,
-    interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
     """(levels int32[n], parents int32[n] or None, num_levels int32, status int32) of a search from
     `source`.
@@ -93,7 +92,7 @@ def bfs(
         threads=c.threads,
         shared_words=shared,
         name="bfs_low_degree" if low else "bfs_any_degree",
-        interpret=interpret,
+        interpret=c.interpret,
     )
     return out["levels"], out.get("parents"), out["summary"][0], out["summary"][1]
 

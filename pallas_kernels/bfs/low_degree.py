@@ -11,11 +11,14 @@ slots: row v holds the neighbours of v, padded with n; a last slot below 0 is ~(
 this one), counted from the start of the table. A lane takes one quad of one vertex: 16 bytes in one
 access, without row offsets.
 
-A level of at most `solo_out` vertices is expanded by CTA 0 alone: no grid barrier, one CTA
-barrier a level. Chain of dependent accesses a level: queue (shared) -> row (L2, 200 ns) -> bit
-(shared atomic) -> place in the queue (ballots, one shared atomic a warp) -> barrier. Wider levels
-are shared by all CTAs: the same chain through L2 (atomics 300 ns) and a grid barrier (1.1 us,
-1.5 us with the counter read back).
+Three ways, by the size of the frontier (`places.py`). A level of at most `solo_out` vertices is
+expanded by CTA 0 alone: no grid barrier, one CTA barrier a level. Chain of dependent accesses a
+level: queue (shared) -> row (L2, 200 ns) -> bit (shared atomic) -> place in the queue (ballots, one
+shared atomic a warp) -> barrier. Up to `local_most` vertices, each CTA expands what it found
+itself, from a queue in its shared memory; one atomic a CTA on the word of the barrier counts the
+frontier and gives each queue its place in the log. Where one queue grows too long or overflows, all
+are logged and divided anew. Wider levels are taken from the log: one atomic a warp that found
+something, and the length is read back after the barrier (1.1 us, 1.5 us with it).
 
 Traffic: 4 w bytes of adjacency, 16 bytes of log written and read and 8 of results a vertex, one
 atomic a stored entry. The bit is claimed by the atomic itself, so a vertex is logged once.
@@ -28,139 +31,183 @@ what shared memory leaves is L1. A level of all CTAs takes 3.4 us (delaunay 2^21
 barrier.
 """
 
-import functools
-import operator
-from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+import dataclasses
+from typing import Any
 
-from ..frontier.append import put, reserve
+from ..frontier.carry import Carry
 from ..frontier.control import Rotation, report
-from ..simt.primitives import Simt
-from ..simt.typed import Array, Value
+from ..simt.primitives import MOST_COUNTING, Simt
+from .places import Frontier, Grid, LocalQueues, SingleCTA, log_entry, place_of_bit
 from .problem import Arrays, Problem
 
-TAIL = 40  # control words 40..43: lengths of the next frontier, in rotation
-RESULT = 44  # control words 44..47: what CTA 0 reports after working alone
+# control words 40..47: four rotating groups of TAIL, the length of the next frontier, and COUNTED,
+# the word of a counting barrier
+GROUPS, TAIL, COUNTED = 40, 0, 1
+RESULT = 48  # control words 48..51: what CTA 0 reports after working alone
+UNEVEN = 4  # queues of this many times their mean length are evened out
+
+
+@dataclasses.dataclass
+class State(Carry):
+    """The carry of the level loop: the frontier is entries start to start + count of the log."""
+
+    level: Any
+    start: Any
+    count: Any
+    done: Any  # 1: the caller's `stop` holds
+    ok: Any  # 0: a barrier expired
+    turn: Any
+
+
+@dataclasses.dataclass
+class Local(State):
+    """The same while each CTA expands a queue of its own, which differs from CTA to CTA."""
+
+    base: Any  # where this queue will be logged
+    length: Any  # of this queue
+    uneven: Any  # 1: some queue is too long
 
 
 def body(k: Simt, c: Problem, m: Arrays):
-    """The search itself; returns (number of levels, ok). `c` is the Config, `m` the
-    arrays of the kernel."""
-    n, control = c.n, m.control
-    source = k.load(m.source, 0)
-    valid = (source >= 0) & (source < n)
-    targets = [k.load(m.targets, j) for j in range(c.targets)]
-    known = [(t >= 0) & (t < n) for t in targets]
-    targets = [k.where(ok, t, 0) for t, ok in zip(targets, known, strict=True)]
-    if m.rank is not None:
-        source = k.load(m.rank, k.where(valid, source, 0))
-        targets = [k.load(m.rank, t) for t in targets]
-    single, grid = SingleCTA(k, c, m), Grid(k, c, m)
-    tails = Rotation(k, control, TAIL, 1)
-    _initialise(k, c, m, source, valid)
-    (ok,) = k.grid_barrier(control)
+    """The search itself; returns (number of levels, ok)."""
+    return Search(k, c, m).run()
 
-    def stopped(level, count, bits):
+
+class Search:
+    """One search."""
+
+    def __init__(self, k: Simt, c: Problem, m: Arrays):
+        self.k, self.c, self.m = k, c, m
+        self.source = k.load(m.source, 0)
+        self.valid = (self.source >= 0) & (self.source < c.n)
+        targets = [k.load(m.targets, j) for j in range(c.targets)]
+        self.known = [(t >= 0) & (t < c.n) for t in targets]
+        self.targets = [k.where(ok, t, 0) for t, ok in zip(targets, self.known, strict=True)]
+        if m.rank is not None:
+            self.source = k.load(m.rank, k.where(self.valid, self.source, 0))
+            self.targets = [k.load(m.rank, t) for t in self.targets]
+        queues, tails = k.shared(c.entry * c.queue), k.shared(4)
+        self.single = SingleCTA(k, c, m, queues, tails)
+        self.local, self.grid = LocalQueues(k, c, m, queues, tails), Grid(k, c, m)
+        self.groups = Rotation(k, m.control, GROUPS, 2)
+        self.local_most = min(c.local_most, c.ctas * c.queue) if c.ctas <= MOST_COUNTING else 0
+
+    def run(self):
+        k, c, m = self.k, self.c, self.m
+        _initialise(k, c, m, self.source, self.valid)
+        (ok,) = k.grid_barrier(m.control)
+        count = k.cast(self.valid, "i32")
+        first = State.of(count=count, done=self.stopped(k.const(0), count, m.visited), ok=ok)
+        going = lambda s: (s.count > 0) & (s.done == 0) & (s.ok == 1)  # noqa: E731
+        last = first.loop(k, going, self.step)
+        _write_results(k, c, m, last.start + last.count)
+        return last.level + k.cast(last.count > 0, "i32"), last.ok
+
+    def stopped(self, level, count, bits):
+        """Whether the caller's `stop` holds after `level`."""
+        k, c = self.k, self.c
         if c.stop is None:
             return k.const(0)
-        places = [place_of_bit(k, c, t) for t in targets]
+        places = [place_of_bit(k, c, t) for t in self.targets]
         words = [k.load(bits, word, cache="fresh") for word, _ in places]
         reached = tuple(
             (word & bit != 0) & is_valid
-            for word, (_, bit), is_valid in zip(words, places, known, strict=True)
+            for word, (_, bit), is_valid in zip(words, places, self.known, strict=True)
         )
         return k.cast(k.const(c.stop(level, reached, count == 0), "i1"), "i32")
 
-    def solo(level, start, count):
+    def step(self, s: State) -> State:
+        """A level of all CTAs, or levels until the frontier asks for another way."""
+        k, c = self.k, self.c
+        alone = s.count <= c.solo_in
+        local = ~alone & (s.count <= self.local_most)
+        ways = [
+            (alone, self.alone),
+            (local, self.local_levels),
+            (~(alone | local), self.wide_level),
+        ]
+        self.groups.clear(s.turn)
+        for when, way in ways if self.local_most else ways[::2]:
+            s = s.after(k, when, way)
+        s.turn = s.turn + 1
+        return s
+
+    def wide_level(self, s: State) -> None:
+        """One level of all CTAs, from the log to the log; reads the word of TAIL of this turn."""
+        k, control = self.k, self.m.control
+        first, stride = (k.warp * k.ctas + k.cta) * 32, k.threads * k.ctas
+        end = s.start + s.count
+        self.grid.word = self.groups.group(s.turn) + TAIL
+        self.grid.expand(Frontier(s.level, s.start, s.count, end, s.turn), (first, stride))
+        s.ok, new = k.grid_barrier(control, [(control, self.grid.word)])
+        s.done = self.stopped(s.level + 1, new, self.m.visited)
+        s.level, s.start, s.count = s.level + 1, end, new
+
+    def alone(self, s: State) -> None:
         """CTA 0: level after level until the frontier outgrows it, is empty or the search may
-        stop.
-        """
-        single.enter(level, start, count)
+        stop; reads the words of RESULT."""
+        k, c, single, control = self.k, self.c, self.single, self.m.control
 
-        def one_level(level, start, count, done, turn):
-            k.store(single.tails, (turn + 1) & 3, 0, mask=k.thread == 0)
-            single.expand(Frontier(level, start, count, turn), (k.warp * 32, k.threads))
+        def level(s: State) -> None:
+            k.store(single.tails, (s.turn + 1) & 3, 0, mask=k.thread == 0)
+            end = s.start + s.count
+            single.expand(Frontier(s.level, s.start, s.count, end, s.turn), single.warps)
             k.sync()
-            new = k.load(single.tails, turn & 3)
-            return level + 1, start + count, new, stopped(level + 1, new, single.bits), turn + 1
+            s.level, s.start, s.count = s.level + 1, end, k.load(single.tails, s.turn & 3)
+            s.done, s.turn = self.stopped(s.level, s.count, single.bits), s.turn + 1
 
-        *out, _ = k.while_(
-            lambda _, start, count, done, turn: (count > 0) & (count <= c.solo_out) & (done == 0),
-            one_level,
-            level,
-            start,
-            count,
-            0,
-            0,
-        )
-        single.leave(*out[:3])
-        report(k, control, RESULT, tuple(out))
+        def levels():
+            single.enter(s.level, s.start, s.count)
+            first = State.of(level=s.level, start=s.start, count=s.count)
+            going = lambda s: (s.count > 0) & (s.count <= c.solo_out) & (s.done == 0)  # noqa: E731
+            last = first.loop(k, going, level)
+            single.leave(last.level, last.start, last.count)
+            report(k, control, RESULT, last.values()[:4])
 
-    def step(level, start, count, done, ok, turn):
-        tails.clear(turn)
+        k.if_(k.cta == 0, levels)
+        words = k.grid_barrier(control, [(control, RESULT + j) for j in range(4)])
+        s.ok, s.level, s.start, s.count, s.done = words
 
-        def small():
-            k.if_(k.cta == 0, lambda: solo(level, start, count))
-            ok, *words = k.grid_barrier(control, [(control, RESULT + j) for j in range(4)])
-            return *words, ok
+    def local_levels(self, s: State) -> None:
+        """Level after level of all CTAs, each expanding what it found itself, until the frontier is
+        too small or too large, or one CTA has too much of it."""
+        k, c, local = self.k, self.c, self.local
+        share = (s.count + (k.ctas - 1)) // k.ctas
+        length = k.minimum(k.maximum(s.count - k.cta * share, 0), share)
+        base = s.start + k.cta * share
+        first = Local(**vars(s), base=base, length=length, uneven=0)
+        local.enter(s.level, base, length)
 
-        def large():
-            first, stride = (k.warp * k.ctas + k.cta) * 32, k.threads * k.ctas
-            grid.expand(Frontier(level, start, count, turn), (first, stride))
-            ok, new = k.grid_barrier(control, [(control, TAIL + (turn & 3))])
-            return level + 1, start + count, new, stopped(level + 1, new, m.visited), ok
+        def going(s: Local):
+            fits = (s.count > c.solo_in) & (s.count <= self.local_most) & (s.uneven == 0)
+            return fits & (s.done == 0) & (s.ok == 1)
 
-        is_small = count <= c.solo_in
-        out = k.if_(is_small, small, level, start, count, done, ok)
-        out = k.if_(~is_small, large, *out)
-        return *out, turn + 1
+        last = first.loop(k, going, self.local_level)
+        local.leave(last.level, last.base, last.length)
+        (ok,) = k.grid_barrier(self.m.control)
+        s.level, s.start, s.count, s.done = last.values()[:4]
+        s.ok, s.turn = last.ok & ok, last.turn - 1
 
-    count = k.cast(valid, "i32")
-    level, start, count, _, ok, _ = k.while_(
-        lambda level, start, count, done, ok, turn: (count > 0) & (done == 0) & (ok == 1),
-        step,
-        0,
-        0,
-        count,
-        stopped(k.const(0), count, m.visited),
-        ok,
-        0,
-    )
-    _write_results(k, c, m, start + count)
-    return level + k.cast(count > 0, "i32"), ok
+    def local_level(self, s: Local) -> None:
+        """A level: uses the word of COUNTED of this turn."""
+        k, c, local, control = self.k, self.c, self.local, self.m.control
+        self.groups.clear(s.turn)
+        k.store(local.tails, (s.turn + 1) & 3, 0, mask=k.thread == 0)
+        end, word = s.start + s.count, self.groups.group(s.turn) + COUNTED
+        local.word = word
+        local.expand(Frontier(s.level, s.base, s.length, end, s.turn), local.warps)
+        most = k.maximum(c.threads // c.quads, s.count // k.ctas * UNEVEN)
+        most = k.minimum(most, c.queue)
 
+        def found():
+            new = k.load(local.tails, s.turn & 3)
+            k.reduce("or", control, word, -(1 << 31), mask=new > most)
+            return k.minimum(new, c.queue)
 
-def place_of_bit(k, c, v):
-    """(index of the word, mask) of the bit of v. In shared memory neighbouring vertices have
-    neighbouring words, to avoid bank conflicts.
-    """
-    if c.shared_bits:
-        bit = v // c.words
-        return v - bit * c.words, k.const(1) << bit
-    return k.shr(v, 5), k.bit(v)
-
-
-def claim(k, c, bits, near):
-    """For each of `near`: whether this thread set its bit (never for padding and links)."""
-    is_valid = [k.below(v, c.n) for v in near]
-    places = [place_of_bit(k, c, v) for v in near]
-    if bits.space == "global" and c.pretest:
-        olds = [
-            k.load(bits, w, mask=t, other=-1, cache="fresh")
-            for (w, _), t in zip(places, is_valid, strict=True)
-        ]
-        is_valid = [
-            t & (old & bit == 0) for t, old, (_, bit) in zip(is_valid, olds, places, strict=True)
-        ]
-    olds = [
-        k.atomic("or", bits, w, bit, mask=t) for (w, bit), t in zip(places, is_valid, strict=True)
-    ]
-    return [t & (old & bit == 0) for t, old, (_, bit) in zip(is_valid, olds, places, strict=True)]
-
-
-def log_entry(k: Simt, c: Problem, m: Arrays, at: Value, entry: tuple, mask: Value) -> None:
-    """Stores (vertex, level, parent) at place `at` of the log."""
-    k.store_vec(m.log, at * c.entry, (*entry, 0) if c.parents else entry[:2], mask=mask)
+        s.ok, before, count, s.uneven = k.counting_barrier(control, word, found)
+        s.length = k.minimum(k.load(local.tails, s.turn & 3), c.queue)
+        s.level, s.start, s.count, s.base = s.level + 1, end, count, end + before
+        s.done, s.turn = self.stopped(s.level, count, self.m.visited), s.turn + 1
 
 
 def _initialise(k, c, m, source, valid):
@@ -189,189 +236,3 @@ def _write_results(k, c, m, reached):
             k.store(m.parents, v, old(parent[0]))
 
     k.spread(reached, result)
-
-
-class Frontier(NamedTuple):
-    """Vertices of a level: entries start .. start + count - 1 of the log; `turn` selects the word
-    that counts the next frontier."""
-
-    level: Any
-    start: Any
-    count: Any
-    turn: Any
-
-
-class Place(ABC):
-    """Where the bits and the frontier are."""
-
-    bits: Array
-
-    def __init__(self, k: Simt, c: Problem, m: Arrays):
-        self.k, self.c, self.m = k, c, m
-
-    @abstractmethod
-    def entry(self, f: Frontier, i: Value, is_valid: Value) -> Value:
-        """The vertex of entry i of the frontier, -1 where not valid."""
-
-    @abstractmethod
-    def record(self, at: Value, vertex: Value, level: Any, mask: Value) -> None:
-        """Logs a vertex that is expanded, if it was not logged when it was found."""
-
-    @abstractmethod
-    def append(self, f: Frontier, near: Any, won: list[Value], parent: Value) -> None:
-        """Puts the vertices with `won` into the next frontier."""
-
-    def expand(self, f: Frontier, over: tuple[Any, Any]) -> None:
-        """Expands a frontier, this warp the entries from over[0] on in strides of over[1]."""
-        k, c, m = self.k, self.c, self.m
-
-        def entries(i0):
-            i = i0 + k.lane
-            entry = i // c.quads
-            vertex = self.entry(f, entry, entry < f.count)
-
-            def one_quad(quad, meanwhile=lambda: None):
-                near = k.load_vec(m.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
-                meanwhile()
-                won = claim(k, c, self.bits, near)
-                self.append(f, near, won, vertex)
-                return k.where(near[3] < 0, ~near[3], -1)
-
-            part = i - entry * c.quads
-            quad = k.where(vertex >= 0, vertex * c.quads + part, -1)
-
-            def record():
-                self.record(f.start + entry, vertex, f.level, (vertex >= 0) & (part == 0))
-
-            if c.linked:
-                record()
-                k.while_(lambda quad: k.any(quad >= 0), one_quad, quad)
-            else:
-                one_quad(quad, record)
-
-        k.for_(over[0], f.count * c.quads, over[1], entries)
-
-
-class Grid(Place):
-    """All CTAs: bits and frontier in global memory."""
-
-    def __init__(self, k: Simt, c: Problem, m: Arrays):
-        super().__init__(k, c, m)
-        self.bits = m.visited
-
-    def entry(self, f, i, is_valid):
-        at = (f.start + i) * self.c.entry
-        return self.k.load(self.m.log, at, mask=is_valid, other=-1, cache="fresh")
-
-    def record(self, at, vertex, level, mask):
-        pass  # `append` has logged the vertex
-
-    def append(self, f, near, won, parent):
-        """Adds to the word of TAIL of this turn."""
-        k, c, m = self.k, self.c, self.m
-        after = f.start + f.count
-
-        def store(at, v, mask):
-            log_entry(k, c, m, after + at, (v, f.level + 1, parent), mask)
-            k.prefetch(
-                m.adjacency, v * (4 * c.quads), mask=mask
-            )  # it arrives in L2 during the barrier
-            if c.quads > 2:
-                k.prefetch(m.adjacency, v * (4 * c.quads) + 4 * c.quads - 1, mask=mask)
-
-        word = TAIL + (f.turn & 3)
-        put(k, near, won, lambda total: reserve(k, m.control, word, total), store)
-
-
-class SingleCTA(Place):
-    """CTA 0 works alone: bits (if they fit) and frontier in shared memory, two queues by the parity
-    of the level.
-
-    A queue holds (vertex, parent) pairs, or only vertices if no parents are asked for. They are
-    logged when they are expanded, while their row is in flight: one store for each vertex instead
-    of one for each slot of the row that found it. Word turn & 3 of `tails` counts the next queue.
-    """
-
-    def __init__(self, k: Simt, c: Problem, m: Arrays):
-        super().__init__(k, c, m)
-        self.width = 2 if c.parents else 1
-        self.queues, self.tails = k.shared(2 * self.width * c.queue), k.shared(4)
-        self.bits = k.shared(c.words) if c.shared_bits else m.visited
-
-    def at(self, level, i):
-        return ((level & 1) * self.c.queue + i) * self.width
-
-    def entry(self, f, i, is_valid):
-        vertex, *self.parent = self.k.load_vec(
-            self.queues, self.at(f.level, i), self.width, mask=is_valid, other=-1
-        )
-        return vertex
-
-    def record(self, at, vertex, level, mask):
-        parent = self.parent[0] if self.parent else 0
-        log_entry(self.k, self.c, self.m, at, (vertex, level, parent), mask)
-
-    def append(self, f, near, won, parent):
-        """Adds to word turn & 3 of `tails`."""
-        k, c = self.k, self.c
-
-        def queue(at, v, mask):
-            k.store_vec(self.queues, self.at(f.level + 1, at), (v, parent)[: self.width], mask=mask)
-
-        def log(at, v, mask):
-            queue(at, v, mask & (at < c.queue))
-            entry = v, f.level + 1, parent
-            log_entry(k, c, self.m, f.start + f.count + at, entry, mask & (at >= c.queue))
-
-        votes = [k.ballot(w) for w in won]
-        total = functools.reduce(operator.add, map(k.popc, votes))
-
-        def each(base, store):
-            for v, w, b in zip(near, won, votes, strict=True):
-                store(base + k.lanes_below(b), v, w)
-                base = base + k.popc(b)
-
-        def some():
-            first = reserve(k, self.tails, f.turn & 3, total)
-            full = first + total > c.queue
-            k.if_(~full, lambda: each(first, queue))
-            k.if_(full, lambda: each(first, log))
-
-        k.if_(total > 0, some)
-
-    def enter(self, level, start, count):
-        """Copies visited bits and frontier from global to shared memory."""
-        k, c, m = self.k, self.c, self.m
-        if c.shared_bits:
-            k.for_(
-                k.thread * 4,
-                c.words,
-                k.threads * 4,
-                lambda w: k.store_vec(self.bits, w, k.load_vec(m.visited, w, 4, cache="fresh")),
-            )
-
-        def copy(i):
-            v, _, *parent = k.load_vec(m.log, (start + i) * c.entry, c.entry, cache="fresh")
-            k.store_vec(self.queues, self.at(level, i), (v, *parent)[: self.width])
-
-        k.for_(k.thread, count, k.threads, copy)
-        k.store(self.tails, k.thread, 0, mask=k.thread < 4)
-        k.sync()
-
-    def leave(self, level, start, count):
-        """Logs the frontier, which was not expanded; copies the visited bits back to global memory
-        if the search goes on.
-        """
-        k, c = self.k, self.c
-
-        def log(i):
-            entry = k.load_vec(self.queues, self.at(level, i), self.width)
-            logged = entry[0], level, entry[-1]
-            log_entry(k, c, self.m, start + i, logged, k.const(True, "i1"))
-
-        def back(w):
-            k.store_vec(self.m.visited, w, k.load_vec(self.bits, w, 4))
-
-        k.for_(k.thread, k.minimum(count, c.queue), k.threads, log)
-        if c.shared_bits:
-            k.if_(count > 0, lambda: k.for_(k.thread * 4, c.words, k.threads * 4, back) and None)

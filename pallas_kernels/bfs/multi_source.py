@@ -19,14 +19,17 @@ moscow-roads 9.50 and 8.87 (31.2; 726 levels, 12 us each).
 """
 
 import operator
-import types
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from ..frontier.append import reserve
 from ..layouts.adjacency import Adjacency
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Operand, Value
 
 SOURCES = 32
 LONG = 128  # edges of a row that one warp expands together with 31 other rows
@@ -40,6 +43,43 @@ COUNTS, SET = 40, 5
 ACTIVE, OUT, MISSING, OUT_RANGES, IN_RANGES = range(SET)
 
 
+class Problem(NamedTuple):
+    """What is known while a search is traced; every: the word of all sources."""
+
+    n: int
+    count: int
+    every: int
+    parents: bool
+    alpha: float
+    pull: bool
+
+
+class Side(NamedTuple):
+    """The edges in one direction."""
+
+    indptr: Array
+    indices: Array
+
+
+class Arrays(NamedTuple):
+    """Arrays of the kernel; None where a form has no use for one."""
+
+    indptr: Array
+    indices: Array
+    sources: Array
+    levels: Array
+    seen: Array  # a word a vertex: the sources that have reached it
+    old: Array  # the same before this level
+    words: Array  # the frontier
+    out_ranges: Array  # of long rows
+    status: Array
+    control: Array
+    parents: Any = None
+    in_indptr: Any = None
+    in_indices: Any = None
+    in_ranges: Any = None
+
+
 def bfs_sources(
     graph: Adjacency,
     sources: jax.Array,
@@ -47,9 +87,7 @@ def bfs_sources(
     symmetric: bool = True,
     parents: bool = True,
     alpha: float = ALPHA,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array]:
     """(levels int32[count, n], parents int32[count, n] or None, status int32) of count searches.
 
@@ -63,14 +101,8 @@ def bfs_sources(
         empty = jnp.zeros((count, 0), jnp.int32)
         return empty, empty if parents else None, jnp.int32(0)
     graph = graph.in_both_directions(symmetric)
-    c = types.SimpleNamespace(
-        n=n,
-        count=count,
-        every=-1 if count == 32 else (1 << count) - 1,
-        parents=parents,
-        alpha=alpha,
-        pull=graph.in_indices is not None,
-    )
+    every = -1 if count == 32 else (1 << count) - 1
+    c = Problem(n, count, every, parents, alpha, pull=graph.in_indices is not None)
     operands = {"indptr": graph.indptr, "indices": graph.indices, "sources": sources}
     if c.pull:
         operands |= {"in_indptr": graph.in_indptr, "in_indices": graph.in_indices}
@@ -80,19 +112,19 @@ def bfs_sources(
     outputs |= {"seen": n, "old": n, "words": n, "out_ranges": ranges}
     outputs |= {"in_ranges": ranges} if c.pull else {}
 
-    def kernel(k, m):
-        ok = _body(k, c, m, m.control)
-        k.report(m.status, ok)
+    def kernel(k: Simt, m: Arrays):
+        k.report(m.status, _body(k, c, m, m.control))
 
     out = launch(
         kernel,
         operands,
         outputs | {"status": 1},
-        ctas=ctas or resident_ctas(),
-        threads=threads,
+        arrays=Arrays,
+        ctas=grid.ctas or resident_ctas(),
+        threads=grid.threads or 1024,
         shared_words=8,
         name="bfs_sources",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     tree = None
     if parents:
@@ -100,7 +132,7 @@ def bfs_sources(
     return out["levels"].reshape(count, n), tree, out["status"][0]
 
 
-def _body(k, c, m, control):
+def _body(k: Simt, c: Problem, m: Arrays, control: Array) -> Value:
     sums = k.shared(8)
     k.store(sums, k.thread, 0, mask=k.thread < 8)
     _start(k, c, m, control)
@@ -119,7 +151,7 @@ def _body(k, c, m, control):
     return k.while_(lambda level, ok, active, *_: (ok != 0) & (active > 0), step, *first)[1]
 
 
-def _start(k, c, m, control):
+def _start(k: Simt, c: Problem, m: Arrays, control: Array) -> None:
     """Fills the results with -1 and gives every source its bit."""
 
     def blank(i):
@@ -143,18 +175,20 @@ def _start(k, c, m, control):
     k.grid_barrier(control)
 
 
-def _place(c, source, v):
+def _place(c: Problem, source: Value, v: Value) -> Value:
     """Where the parent of v in the search from `source` is stored."""
     return v * c.count + source if BY_VERTEX else source * c.n + v
 
 
-def _degree(k, indptr, v, mask):
+def _degree(k: Simt, indptr: Array, v: Value, mask: Value) -> tuple[Value, Value]:
     """(first edge, number of edges) of v; nothing where masked off."""
     begin = k.load(indptr, v, mask=mask, cache="nc")
     return begin, k.load(indptr, v + 1, mask=mask, cache="nc") - begin
 
 
-def _advance(k, c, m, control, sums, level):
+def _advance(
+    k: Simt, c: Problem, m: Arrays, control: Array, sums: Array, level: Value
+) -> tuple[Value, ...]:
     """Makes the vertices that the level found the frontier; returns (level, ok, *the set of control
     words of the next expansion)."""
     at = COUNTS + (level & 3) * SET
@@ -176,11 +210,11 @@ def _advance(k, c, m, control, sums, level):
 
         k.while_(lambda bits: bits != 0, reached, union)
         begin, degree = _degree(k, m.indptr, v, new != 0)
-        _list_long(k, m.out_ranges, control, at + OUT_RANGES, v, begin, degree)
+        _list_long(k, m.out_ranges, (control, at + OUT_RANGES), v, begin, degree)
         active, edges = active + k.cast(new != 0, "i32"), edges + degree
         if c.pull:
             begin, degree = _degree(k, m.in_indptr, v, valid & (now != c.every))
-            _list_long(k, m.in_ranges, control, at + IN_RANGES, v, begin, degree)
+            _list_long(k, m.in_ranges, (control, at + IN_RANGES), v, begin, degree)
             missing = missing + degree
         return active, edges, missing
 
@@ -196,27 +230,26 @@ def _advance(k, c, m, control, sums, level):
     return level, ok, *counts
 
 
-def _list_long(k, ranges, control, counter, v, begin, degree):
-    """Appends the ranges of the rows with more than LONG edges: (vertex, first edge)."""
+def _list_long(
+    k: Simt, ranges: Array, tail: tuple[Array, Operand], v: Value, begin: Value, degree: Value
+) -> None:
+    """Appends the ranges of the rows with more than LONG edges: (vertex, first edge). tail: the
+    array and the word that count them."""
     parts = k.where(degree > LONG, (degree + (SPAN - 1)) // SPAN, 0)
 
     def append():
         upto, total = k.warp_scan(parts)
-        base = k.shfl(k.atomic("add", control, counter, total, mask=k.lane == 0), 0)
-        at = base + upto - parts
+        at = reserve(k, *tail, total) + upto - parts
         k.for_(0, parts, 1, lambda j: k.store_vec(ranges, 2 * (at + j), (v, begin + j * SPAN)))
 
     k.if_(k.any(parts > 0), append)
 
 
-def _expand(k, c, m, ranges, *, pull):
+def _expand(k: Simt, c: Problem, m: Arrays, ranges: Value, *, pull: bool) -> None:
     """Visits the edges of one level: out of the frontier (push), or into vertices that some source
     has not reached (pull)."""
-    g = types.SimpleNamespace(
-        indptr=m.in_indptr if pull else m.indptr,
-        indices=m.in_indices if pull else m.indices,
-        ranges=m.in_ranges if pull else m.out_ranges,
-    )
+    g = Side(m.in_indptr, m.in_indices) if pull else Side(m.indptr, m.indices)
+    ranges_of = m.in_ranges if pull else m.out_ranges
 
     def edge(x, word, at, mask):
         """(tail, head, bits to set) of edge number `at` of vertex x; word: the bits that x can send
@@ -255,7 +288,7 @@ def _expand(k, c, m, ranges, *, pull):
     k.spread_warps(c.n, rows)
 
     def one_range(i):
-        x, begin = k.load_vec(g.ranges, 2 * i, 2, cache="fresh")
+        x, begin = k.load_vec(ranges_of, 2 * i, 2, cache="fresh")
         word = bits_of(x, k.const(True, "i1"))
         end = k.minimum(begin + SPAN, k.load(g.indptr, x + 1, cache="nc"))
 
@@ -270,7 +303,7 @@ def _expand(k, c, m, ranges, *, pull):
     k.for_(first, ranges, k.ctas * (k.threads // 32), one_range)
 
 
-def _record(k, c, m, u, v, new):
+def _record(k: Simt, c: Problem, m: Arrays, u: Value, v: Value, new: Value) -> None:
     """Sets the bits `new` of v, reached from u; u becomes the parent for those not set before."""
     before = k.atomic("or", m.seen, v, new, mask=new != 0)
     if not c.parents:

@@ -4,23 +4,21 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from ..simt.typed import Array
+from ..frontier.problem import GraphArrays, Sizes, Spread
 
 
 @dataclasses.dataclass(frozen=True)
-class BFSConfig:
+class BFSConfig(Spread):
     """How a search is spread over the GPU; `default_bfs_config` chooses it."""
 
-    ctas: int = 0  # 0: as many as are resident
-    threads: int = 1024
     # low_degree: entries of the frontier queue in shared memory; frontiers up to solo_in enter
-    # the mode of one
-    # CTA, which lasts while they are at most solo_out (at most `queue`)
+    # the mode of one CTA, which lasts while they are at most solo_out (at most `queue`); larger
+    # ones up to local_most lie in queues of all CTAs
     queue: int = 2048
     solo_in: int = 1536
     solo_out: int = 2048
+    local_most: int = 0
     shared_bits: bool = True
-    pretest: bool = False  # read a bit in global memory before the atomic that claims it
     # any_degree: edges of a queue entry; edges of a frontier that one CTA expands alone;
     # thresholds of Beamer
     span: int = 64
@@ -38,17 +36,13 @@ class BFSConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem(BFSConfig):
+class Problem(BFSConfig, Sizes):
     """The configuration with the sizes of a graph and what is asked for, known while tracing."""
 
-    n: Any = 0  # an int; in the pull of a mesh, a value
     words: Any = 0  # of a bitmap
     nnz: int = 1
     parents: bool = False
     stop: Callable[..., Any] | None = None
-    targets: int = 0
-    quads: int = 0  # low_degree: of a row
-    linked: bool = False  # low_degree: rows may continue elsewhere
     pull: bool = False  # any_degree: the in-edges are known
     capacity: int = 0  # any_degree: ranges of a queue
 
@@ -59,24 +53,13 @@ class Problem(BFSConfig):
 
 
 @dataclasses.dataclass
-class Arrays:
+class Arrays(GraphArrays):
     """Arrays of the kernel; None where a form has no use for one."""
 
-    levels: Array
-    summary: Array
-    visited: Array  # a bit a vertex; any_degree: two copies
-    source: Array
-    control: Array
-    targets: Any = None
-    parents: Any = None
-    # low_degree
-    adjacency: Any = None
-    rank: Any = None
-    order: Any = None
-    log: Any = None
+    levels: Any = None
+    visited: Any = None  # a bit a vertex; any_degree: two copies
+    log: Any = None  # low_degree
     # any_degree
-    indptr: Any = None
-    indices: Any = None
     in_indptr: Any = None
     in_indices: Any = None
     first: Any = None  # the first four neighbours of each vertex

@@ -19,15 +19,16 @@ one pair after the other: 16 us). The limit is this chain of accesses, not bandw
 """
 
 import math
-import types
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
+from ..simt.primitives import Simt
+from ..simt.typed import Value
 from .tile_levels import LISTED, Level
 
 KERNELS = ("push_csc", "push_csr", "pull_csc")
@@ -45,32 +46,53 @@ class Side(NamedTuple):
     rest_minor: jax.Array
 
 
+class Search(NamedTuple):
+    """What is known while a search is traced; `tile_bfs` describes the fields."""
+
+    n: int
+    nt: int
+    kernels: tuple[str, ...] = KERNELS
+    push_csr_above: float = 0.01
+    pull_below: float = 0.01
+    stop: Callable[..., Any] | None = None
+    trace: int = 0
+
+
+class Problem(NamedTuple):
+    """A search with its sizes."""
+
+    search: Search
+    n: int
+    nt: int
+    each: int  # words of a line of a tile
+    tiles: int  # tiles of a side of the matrix
+    words: int  # of a bitmap
+    dense: int  # vertices from which a frontier is dense
+    few: int  # so few unvisited vertices are pulled
+    rest: int  # entries of the remainder
+    targets: int
+
+
 def tile_bfs(
     out: Side,
     inn: Side,
     source: jax.Array,
+    search: Search,
     *,
-    n: int,
-    nt: int,
-    kernels: tuple[str, ...] = KERNELS,
-    push_csr_above: float = 0.01,
-    pull_below: float = 0.01,
     targets: jax.Array | None = None,
-    stop: Callable | None = None,
-    trace: int = 0,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """(levels int32[n], num_levels int32, status int32, trace int32[trace, 4]) from `source`.
 
-    out: the tiles by row, edge u -> v being entry (u, v); inn: by column. nt is 32 or 64. kernels:
+    out: the tiles by row, edge u -> v being entry (u, v); inn: by column. search: nt is 32 or 64;
+    kernels:
     the level kernels that may be chosen, "push_csc" among them; push_csr_above: a frontier of this
     share of the vertices or more is dense; pull_below: if the unvisited share is below it, the
     level is pulled. targets, stop: as in `bfs`. trace: (level, vertices, kernel, clock) is returned
     for the first so many levels, -1 for levels that the search does not have. status 0: right;
     otherwise a grid barrier expired.
     """
+    n, nt, kernels, _, _, _, trace = search
     if nt not in (32, 64):
         raise ValueError(f"`nt` must be 32 or 64; got {nt}.")
     if "push_csc" not in kernels or set(kernels) - set(KERNELS):
@@ -80,19 +102,17 @@ def tile_bfs(
         return jnp.zeros(0, jnp.int32), jnp.int32(0), jnp.int32(0), nothing
     targets = jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets)
     tiles = -(-n // nt)
-    c = types.SimpleNamespace(
-        n=n,
-        nt=nt,
+    c = Problem(
+        search,
+        n,
+        nt,
         each=nt // 32,
         tiles=tiles,
         words=tiles * nt // 32,
-        kernels=kernels,
-        dense=math.ceil(push_csr_above * n),
-        pull_below=int(pull_below * n),
+        dense=math.ceil(search.push_csr_above * n),
+        few=int(search.pull_below * n),
         rest=out.rest_minor.shape[0],
         targets=targets.shape[0],
-        stop=stop,
-        trace=trace,
     )
     operands = {
         "source": jnp.atleast_1d(source).astype(jnp.int32),
@@ -123,18 +143,18 @@ def tile_bfs(
         kernel,
         operands,
         outputs,
-        ctas=ctas or resident_ctas(),
-        threads=threads,
+        ctas=grid.ctas or resident_ctas(),
+        threads=grid.threads or 1024,
         shared_words=LISTED + 8,
         name="tile_bfs",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     summary = found["summary"]
     trace_words = summary[2:].reshape(trace, TRACE_WORDS)
     return found["levels"], summary[0], summary[1], trace_words
 
 
-def _search(k, c, g):
+def _search(k: Simt, c: Problem, g: Any) -> tuple[Value, Value]:
     """The level loop; (number of levels, ok)."""
     source = k.load(g.source, 0)
     valid = k.below(source, c.n)
@@ -160,9 +180,9 @@ def _search(k, c, g):
         _trace(k, c, g, level, count, chosen, mine)
         now = Level(k, c, g, level, cur, nxt)
         now.frontier(chosen == 0)
-        if "push_csr" in c.kernels:
+        if "push_csr" in c.search.kernels:
             k.if_(chosen == 1, lambda: now.unvisited(now.push_csr))
-        if "pull_csc" in c.kernels:
+        if "pull_csc" in c.search.kernels:
             k.if_(chosen == 2, lambda: now.unvisited(now.pull_csc))
         ok, count = k.grid_barrier(g.control, [(g.control, slot)], [(g.sums, 0, g.control, slot)])
         done = _stopped(k, c, g, level + 1, count, known)
@@ -193,23 +213,23 @@ def _clear(k, c, g, which):
 def _choose(k, c, count, seen):
     """0 Push-CSC, 1 Push-CSR, 2 Pull-CSC."""
     chosen = k.const(0)
-    if "push_csr" in c.kernels:
+    if "push_csr" in c.search.kernels:
         chosen = k.where(count >= c.dense, 1, chosen)
-    if "pull_csc" in c.kernels:
-        chosen = k.where(c.n - seen < c.pull_below, 2, chosen)
+    if "pull_csc" in c.search.kernels:
+        chosen = k.where(c.n - seen < c.few, 2, chosen)
     return chosen
 
 
 def _stopped(k, c, g, level, count, targets):
     """Whether the caller's `stop` holds after `level`."""
-    if c.stop is None:
+    if c.search.stop is None:
         return k.const(0)
     reached = []
     for t in targets:
         is_valid = k.below(t, c.n)
         word = k.load(g.visited, k.shr(t, 5), mask=is_valid, cache="fresh")
         reached.append(is_valid & (word & k.bit(t) != 0))
-    return k.cast(k.const(c.stop(level, tuple(reached), count == 0), "i1"), "i32")
+    return k.cast(k.const(c.search.stop(level, tuple(reached), count == 0), "i1"), "i32")
 
 
 def _last(k, c, g, level, cur):
@@ -226,16 +246,16 @@ def _last(k, c, g, level, cur):
 
 
 def _trace(k, c, g, level, count, chosen, mine):
-    if not c.trace:
+    if not c.search.trace:
         return
     for j, x in enumerate((level, count, chosen, k.clock())):
-        k.store(g.summary, 2 + TRACE_WORDS * level + j, x, mask=mine & (level < c.trace))
+        k.store(g.summary, 2 + TRACE_WORDS * level + j, x, mask=mine & (level < c.search.trace))
     rest = (k.cta == 0) & (level == 0)
     k.if_(
         rest,
         lambda: k.for_(
             TRACE_WORDS + k.thread,
-            TRACE_WORDS * c.trace,
+            TRACE_WORDS * c.search.trace,
             k.threads,
             lambda i: k.store(g.summary, 2 + i, -1),
         ),

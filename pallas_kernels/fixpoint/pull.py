@@ -14,42 +14,65 @@ Measured (H200): PageRank written by a user takes 0.99 to 1.09 of `pagerank/one_
 limits are the same; with a weight an entry 1.20 (luxembourg_osm) and 1.28 (moscow-roads).
 """
 
-import types
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ..rows.sliced import BATCH, UNROLL, PullRows, operands_of, shared_words, sizes, workspace
-from ..simt.device import resident_ctas
+from ..rows.sliced import PullRows, Sizes, operands_of, shared_words, sizes, workspace
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
+from ..simt.primitives import Simt
 from ..simt.scalar_jaxpr import KINDS, ScalarSemiring, evaluate, hoist
 
 FACTS = {"change": "f32", "changed": "i32"}  # kinds of the L1 change and the number of changes
+
+
+class Steps(NamedTuple):
+    """What a loop computes; `fixpoint_dense` describes the fields."""
+
+    semiring: ScalarSemiring
+    update: Any
+    stop: Callable[..., Any]
+    sums: tuple[Any, ...] = ()
+    facts: tuple[str, ...] = tuple(FACTS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A loop with its sizes, known while it is traced."""
+
+    rows: Sizes
+    steps: Steps
+    kind: str  # of x
+    scaled: bool  # all out-edges of a vertex have one weight
+    vectors: int
+    scalars: int
+    targets: int
+
+    def kinds(self) -> list[str]:
+        """Kinds of the totals: the facts, then the sums."""
+        sums = [KINDS[s.out_avals[0].dtype.name] for s in self.steps.sums]
+        return [FACTS[fact] for fact in self.steps.facts] + sums
 
 
 def fixpoint_dense(
     x0: jax.Array,
     vectors: tuple[jax.Array, ...],
     scalars: tuple[jax.Array, ...],
+    steps: Steps,
     *,
     prepared: dict[str, jax.Array],
-    semiring: ScalarSemiring,
-    update,
-    sums: tuple = (),
     targets: jax.Array | None = None,
-    stop,
-    facts: tuple[str, ...] = tuple(FACTS),
-    ctas: int | None = None,
-    threads: int = 1024,
-    batch: int = BATCH,
-    unroll: int = UNROLL,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """(x[n], iterations int32, flag int32, status int32) of a loop of steps over all elements.
 
     x0 (n,), vectors (n,) each and scalars () each are float32 or int32. prepared: the in-edges by
     `prepare_pagerank`, with "values" for each entry or "scales" for each position: the weight of
-    all out-edges of its vertex. semiring.mul(x, a) -> term.
+    all out-edges of its vertex. steps: semiring.mul(x, a) -> term.
     update(x, y, step, *vectors, *scalars, *sums) -> x, and each of sums(x, *vectors, *scalars) are
     closed jaxprs of scalars. targets int32[2 k]: (vertex, its position) of those that are watched.
     stop(step, reached, unchanged, change, scalars) -> (leave, flag) as kernel values: reached is a
@@ -59,35 +82,38 @@ def fixpoint_dense(
     """
     n = x0.shape[0]
     targets = jnp.zeros(0, jnp.int32) if targets is None else targets
-    c = types.SimpleNamespace(**sizes(prepared, n)._asdict())
-    c.kind, c.scaled = KINDS[x0.dtype.name], "scales" in prepared
-    c.vectors, c.scalars, c.targets = len(vectors), len(scalars), targets.shape[0]
-    c.semiring, c.update, c.sums, c.stop, c.facts = semiring, update, sums, stop, facts
-    term = semiring.dtype
-    kinds = [FACTS[fact] for fact in facts] + [KINDS[s.out_avals[0].dtype.name] for s in sums]
-    operands = operands_of(prepared, "scales" if c.scaled else "values")
+    p = Problem(
+        sizes(prepared, n),
+        steps,
+        KINDS[x0.dtype.name],
+        "scales" in prepared,
+        len(vectors),
+        len(scalars),
+        targets.shape[0],
+    )
+    term, kinds = steps.semiring.dtype, p.kinds()
+    operands = operands_of(prepared, "scales" if p.scaled else "values")
     operands |= {"x0": x0, "targets": targets}
     operands |= {f"vector{j}": v for j, v in enumerate(vectors)}
     operands |= {f"scalar{j}": jnp.atleast_1d(v) for j, v in enumerate(scalars)}
-    ctas = ctas or resident_ctas()
+    ctas = grid.ctas or resident_ctas()
     outputs = {
         "x": (n, x0.dtype),
         "summary": 3,
-        "values_now": (c.positions, x0.dtype),
-        "passed": (2 * (n + 1), term if c.scaled else x0.dtype),
-        **workspace(c, len(kinds), ctas, term),
+        "values_now": (p.rows.positions, x0.dtype),
+        "passed": (2 * (n + 1), term if p.scaled else x0.dtype),
+        **workspace(p.rows, len(kinds), ctas, term),
     }
-    outputs |= {f"own{j}": (c.positions, v.dtype) for j, v in enumerate(vectors)}
-    options = kinds, KINDS[term.name], semiring.identity, batch, unroll
+    outputs |= {f"own{j}": (p.rows.positions, v.dtype) for j, v in enumerate(vectors)}
     out = launch(
-        lambda k, m: _Loop(k, c, m, *options).run(),
+        lambda k, m: _Loop(k, p, m).run(),
         operands,
         outputs,
         ctas=ctas,
-        threads=threads,
+        threads=grid.threads or 1024,
         shared_words=shared_words(len(kinds)),
         name="fixpoint_dense",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     summary = out["summary"]
     return out["x"], summary[0], summary[1], summary[2]
@@ -96,17 +122,20 @@ def fixpoint_dense(
 class _Loop(PullRows):
     """One launch: start, steps, result."""
 
-    def __init__(self, k, c, memory, *options):
-        super().__init__(k, c, memory, *options)
-        self.scalars = [k.load(getattr(memory, f"scalar{j}"), 0) for j in range(c.scalars)]
+    def __init__(self, k: Simt, p: Problem, memory: Any):
+        semiring = p.steps.semiring
+        term = KINDS[semiring.dtype.name], semiring.identity
+        super().__init__(k, p.rows, memory, p.kinds(), *term)
+        self.p, self.steps = p, p.steps
+        self.scalars = [k.load(getattr(memory, f"scalar{j}"), 0) for j in range(p.scalars)]
 
     def run(self):
         k, c, m = self.k, self.c, self.m
-        many = len(c.facts)
+        many = len(self.steps.facts)
         ok, *totals = self.total(0, self._start())
 
         def leave(i, change, unchanged):
-            return c.stop(i, self._reached(), unchanged, change, self.scalars)
+            return self.steps.stop(i, self._reached(), unchanged, change, self.scalars)
 
         infinity, no = k.bits(k.const(0x7F800000), "f32"), k.const(False, "i1")
         out, flag = leave(k.const(0), infinity, no)
@@ -114,7 +143,7 @@ class _Loop(PullRows):
 
         def step(i, out, flag, ok, *sums):
             ok, *totals = self.total((i + 1) & 1, self._step(i, sums))
-            known = dict(zip(c.facts, totals, strict=False))
+            known = dict(zip(self.steps.facts, totals, strict=False))
             unchanged = known["changed"] == 0 if "changed" in known else no
             out, flag = leave(i + 1, known.get("change", infinity), unchanged)
             return i + 1, k.cast(out, "i32"), k.cast(flag, "i32"), ok, *totals[many:]
@@ -137,7 +166,7 @@ class _Loop(PullRows):
         """Whether x differs from x0 at each target, given by its vertex and its position."""
         k, c, m = self.k, self.c, self.m
         found = []
-        for j in range(c.targets // 2):
+        for j in range(self.p.targets // 2):
             vertex, position = k.load(m.targets, 2 * j), k.load(m.targets, 2 * j + 1)
             valid = k.below(vertex, c.n)
             now = k.load(m.values_now, position, mask=valid, cache="fresh")
@@ -150,7 +179,7 @@ class _Loop(PullRows):
         k, c, m = self.k, self.c, self.m
         self.clear()
         for word in (c.n, 2 * c.n + 1):  # the value that padding entries gather
-            nothing = self.identity if c.scaled else 0
+            nothing = self.identity if self.p.scaled else 0
             k.store(m.passed, word, nothing, mask=(k.cta == 0) & (k.thread == 0))
 
         def row(p, *totals):
@@ -160,7 +189,7 @@ class _Loop(PullRows):
             k.store(m.values_now, p, x)
             self._pass_on(k.load(m.numbers, p, cache="nc"), x, self._scale(p, valid), valid)
             own = []
-            for j in range(c.vectors):
+            for j in range(self.p.vectors):
                 own.append(k.load(getattr(m, f"vector{j}"), vertex, mask=valid, cache="nc"))
                 k.store(getattr(m, f"own{j}"), p, own[-1])
             return self._counted(totals, x, x, own, valid)
@@ -168,27 +197,27 @@ class _Loop(PullRows):
         return k.spread(c.positions, row, *self.zeros())
 
     def _scale(self, position, mask):
-        if not self.c.scaled:
+        if not self.p.scaled:
             return None
         return self.k.load(self.m.scales, position, mask=mask, cache="nc")
 
     def _pass_on(self, place, x, scale, mask):
         """Stores the value that the out-edges of an element gather."""
-        if self.c.scaled:
-            x = evaluate(self.k, self.c.semiring.mul, x, scale)
+        if self.p.scaled:
+            x = evaluate(self.k, self.steps.semiring.mul, x, scale)
         self.k.store(self.m.passed, place, x, mask=mask)
 
     def _counted(self, totals, old, new, own, mask):
         """Adds the parts of one element to the totals."""
-        k, c = self.k, self.c
+        k = self.k
         moved, parts = _differs(new, old), []
-        for fact in c.facts:
+        for fact in self.steps.facts:
             if fact == "changed":
                 parts.append(k.cast(moved, "i32"))
             else:
                 wide = k.cast(new, "f32") - k.cast(old, "f32")
                 parts.append(k.where(moved, k.maximum(wide, -wide), 0.0))
-        parts += [evaluate(k, s, new, *own, *self.scalars) for s in c.sums]
+        parts += [evaluate(k, s, new, *own, *self.scalars) for s in self.steps.sums]
         zeros = self.zeros()
         return tuple(
             t + k.where(mask, part, z) for t, part, z in zip(totals, parts, zeros, strict=True)
@@ -198,12 +227,13 @@ class _Loop(PullRows):
         """Computes the new x; returns this thread's parts of the totals."""
         k, c, m = self.k, self.c, self.m
         read, write = (i & 1) * (c.n + 1), (1 - (i & 1)) * (c.n + 1)
-        known = hoist(k, c.update, None, None, i, *[None] * c.vectors, *self.scalars, *sums)
+        update, none = self.steps.update, [None] * self.p.vectors
+        known = hoist(k, update, None, None, i, *none, *self.scalars, *sums)
 
         def settle(row, y, mask, totals):
             position, number, old, scale, own = row
             mask = mask & (number < c.n)
-            new = evaluate(k, c.update, old, y, i, *own, *self.scalars, *sums, known=known)
+            new = evaluate(k, update, old, y, i, *own, *self.scalars, *sums, known=known)
             k.store(m.values_now, position, new, mask=mask)
             self._pass_on(write + number, new, scale, mask)
             return self._counted(totals, old, new, own, mask)
@@ -217,23 +247,23 @@ class _Loop(PullRows):
         old = k.load(m.values_now, position, mask=mask, cache="fresh")
         own = [
             k.load(getattr(m, f"own{j}"), position, mask=mask, cache="fresh")
-            for j in range(c.vectors)
+            for j in range(self.p.vectors)
         ]
         return position, number, old, self._scale(position, mask), own
 
     def terms(self, read, index, places, masks):
         k, c, m = self.k, self.c, self.m
-        if c.scaled:
+        if self.p.scaled:
             return [k.load(m.passed, read + v) for v in index]  # padding passes on the identity
         values = k.loads(m.values, places, masks, cache="stream")
         x = [k.load(m.passed, read + v) for v in index]
         return [
-            k.where(v < c.n, evaluate(k, c.semiring.mul, z, a), self.identity)
+            k.where(v < c.n, evaluate(k, self.steps.semiring.mul, z, a), self.identity)
             for v, z, a in zip(index, x, values, strict=True)
         ]
 
     def combine(self, a, b):
-        return evaluate(self.k, self.c.semiring.combine, a, b)
+        return evaluate(self.k, self.steps.semiring.combine, a, b)
 
 
 def _differs(new, old):

@@ -11,6 +11,8 @@ Traffic and limits are those of `low_degree.py` and `any_degree.py`, without par
 (H200): shortest paths written by a user take 0.97 to 1.02 of `sssp.py` on five graphs.
 """
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -24,9 +26,7 @@ ORDERS = ("min", "max")  # of booleans: and, or
 
 
 def fixpoint_push(
-    indptr: jax.Array,
-    indices: jax.Array,
-    data: jax.Array,
+    graph: Sequence[jax.Array],
     x0: jax.Array,
     *,
     add: str,
@@ -34,20 +34,19 @@ def fixpoint_push(
     delta: jax.Array | None = None,
     prepared: dict[str, jax.Array] | None = None,
     config: Config | None = None,
-    interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(x[n], rounds int32, status int32): the fixpoint x = add(x, x (add.mul) A) nearest to x0.
 
-    indptr int32[n + 1], indices int32[nnz], data[nnz]: edges v -> indices[i], indptr[v] <= i <
-    indptr[v + 1], with n and nnz at least 1. x0 and data are float32, int32 or bool, not NaN. add:
-    "min" or "max", of booleans `and` or `or`, idempotent, so the identity is missing and passes
-    nothing on. mul(x, a) is a function of scalars that `scalar_jaxpr.refuse` accepts, with a
-    result of the dtype of x0, monotone in x. delta: where mul adds and neither x0 nor data has a
+    graph: (indptr int32[n + 1], indices int32[nnz], data[nnz]): edges v -> indices[i], indptr[v]
+    <= i < indptr[v + 1], with n and nnz at least 1. x0 and data are float32, int32 or bool, not
+    NaN. add: "min" or "max", of booleans `and` or `or`, idempotent, so the identity is missing and
+    passes nothing on. mul(x, a) is a function of scalars that `scalar_jaxpr.refuse` accepts, with
+    a result of the dtype of x0, monotone in x. delta: where mul adds and neither x0 nor data has a
     negative value, the width of a bucket (see `sssp`). prepared: `prepare_sssp` of this graph.
     rounds: `most_rounds(n)` where x still changed. status 0: right; otherwise a grid barrier
     expired and the result means nothing.
     """
-    dtype = x0.dtype
+    (indptr, indices, data), dtype = graph, x0.dtype
     if add not in ORDERS or dtype.name not in DTYPES:
         raise TypeError(f"`{add}` of {dtype} is no order that the kernel knows")
     real, prepared = dtype == jnp.float32, dict(prepared or {})
@@ -56,8 +55,9 @@ def fixpoint_push(
     extend = _extend(trace(mul, dtype, data.dtype), add, KINDS[dtype.name], data.dtype)
     width = (jnp.float32(jnp.inf) if real else jnp.int32(MAX)) if delta is None else delta
     operands = {"start": keys_of(x0, add), "delta": jnp.atleast_1d(width)}
-    graph = (indptr, indices, _word(data)), prepared
-    out = run(graph, operands, Rule(real, extend=extend), config, interpret, "fixpoint_push")
+    rule = Rule(real, parents=False, extend=extend)
+    rows = (indptr, indices, _word(data)), prepared
+    out = run(rows, operands, rule, config, "fixpoint_push")
     keys = out.get("distances", out["labels"])
     return values_of(keys, add, dtype), out["summary"][0], out["summary"][1]
 

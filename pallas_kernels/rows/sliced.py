@@ -63,10 +63,9 @@ class PullRows:
     """The steps of a pull loop; a kernel defines `terms`, `combine` and `row`, and passes `settle`
     to `sweep`, which takes the result of each row."""
 
-    def __init__(self, k, c, memory, kinds, term="f32", identity=0.0, batch=BATCH, unroll=UNROLL):
+    def __init__(self, k, c, memory, kinds, term="f32", identity=0.0):
         """kinds: those of the totals; term, identity: kind and identity of what is combined."""
         self.k, self.c, self.m, self.kinds = k, c, memory, kinds
-        self.batch, self.unroll = batch, unroll
         self.identity = k.const(identity, term)
         self.within = k.shared((WARPS_MOST + 1) * len(kinds))  # totals of warps, then of all
         self.worker = k.warp * k.ctas + k.cta
@@ -101,7 +100,7 @@ class PullRows:
         k, c, m = self.k, self.c, self.m
 
         def slices(s0, *totals):
-            at = [s0 + b * self.workers for b in range(self.batch)]
+            at = [s0 + b * self.workers for b in range(BATCH)]
             valid = [s < self.slices for s in at]
             rows = [self.row(c.base + 32 * s + k.lane, t) for s, t in zip(at, valid, strict=True)]
             spans = []
@@ -113,7 +112,7 @@ class PullRows:
             return totals
 
         def items(i0, *totals):
-            at = [i0 + b * self.workers for b in range(self.batch)]
+            at = [i0 + b * self.workers for b in range(BATCH)]
             valid = [i < self.items for i in at]
             words = [
                 k.load_vec(m.items, 4 * i, 4, mask=t, cache="nc")
@@ -129,7 +128,7 @@ class PullRows:
                 totals = settle(row, y, t & (k.lane == 0) & (last == 1), totals)
             return totals
 
-        turn = self.workers * self.batch
+        turn = self.workers * BATCH
         totals = k.for_(self.worker, self.items, turn, items, *self.zeros())
         # the workers that got no item of the last turn take the first slices
         first = (self.worker + (self.workers - self.items % self.workers)) % self.workers
@@ -139,27 +138,27 @@ class PullRows:
         """The lane's fold of the terms of entries first, first + 32, ... below end, for each span
         (first, end); all of them are in flight together."""
         k, c, m = self.k, self.c, self.m
-        ends = [end for _, end in spans for _ in range(self.unroll)]
+        ends = [end for _, end in spans for _ in range(UNROLL)]
 
         def some(*carry):
-            at, ys = carry[: self.batch], carry[self.batch :]
-            places = [a + 32 * u for a in at for u in range(self.unroll)]
+            at, ys = carry[:BATCH], carry[BATCH:]
+            places = [a + 32 * u for a in at for u in range(UNROLL)]
             masks = [p < end for p, end in zip(places, ends, strict=True)]
             index = k.loads(m.entries, places, masks, other=c.n, cache="stream")
             terms = self.terms(read, index, places, masks)
-            parts = [terms[j : j + self.unroll] for j in range(0, len(terms), self.unroll)]
+            parts = [terms[j : j + UNROLL] for j in range(0, len(terms), UNROLL)]
             ys = [
                 self.combine(y, functools.reduce(self.combine, part))
                 for part, y in zip(parts, ys, strict=True)
             ]
-            return *(a + 32 * self.unroll for a in at), *ys
+            return *(a + 32 * UNROLL for a in at), *ys
 
         def left(*carry):
             more = [a < end for a, (_, end) in zip(carry, spans, strict=False)]
             return functools.reduce(operator.or_, more)
 
-        start = [self.identity] * self.batch
-        return k.while_(left, some, *(first for first, _ in spans), *start)[self.batch :]
+        start = [self.identity] * BATCH
+        return k.while_(left, some, *(first for first, _ in spans), *start)[BATCH:]
 
     def _segment(self, i, split, y):
         """(1, y of the whole row) for the warp that finishes the last segment, (0, y) for others.

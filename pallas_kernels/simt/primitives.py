@@ -12,6 +12,7 @@ from .typed import Array, Body, Mask, Operand, Primitives, Value
 CONTROL_WORDS = 64
 ARRIVALS, ABORT = 0, 32  # on different 128-byte lines, so that polling one does not delay the other
 SPIN_LIMIT = 1 << 21  # polls before a barrier gives up: about a second
+COUNT_BITS, MOST_COUNTING = 23, 255  # of `counting_barrier`: bits of its sum, CTAs
 
 
 class Simt(Primitives):
@@ -203,25 +204,9 @@ class Simt(Primitives):
                 self.store(source, j, 0)
             self.fence()
             target = (self.atomic("add", control, ARRIVALS, 1) // ctas + 1) * ctas
-
-            def poll(n, seen, abort):
-                abort = self.if_(
-                    (n & 63) == 63, lambda: self.load(control, ABORT, cache="fresh"), abort
-                )[0]
-                return n + 1, self.load(control, ARRIVALS, cache="fresh"), abort
-
-            n, seen, abort = self.while_(
-                lambda n, seen, abort: (seen < target) & (n < limit) & (abort == 0),
-                poll,
-                0,
-                self.load(control, ARRIVALS, cache="fresh"),
-                self.load(control, ABORT, cache="fresh"),
-            )
-            failed = (seen < target) | (abort != 0)
-            self.store(control, ABORT, 1, mask=failed)
-            self.fence()
+            ok, _ = self._poll(control, ARRIVALS, lambda seen: seen < target, limit)
             words = [self.load(a, i, cache="fresh") for a, i in reads]
-            for j, w in enumerate([self.cast(~failed, "i32"), *words]):
+            for j, w in enumerate([ok, *words]):
                 self.store(self._slot, j, w)
 
         self.if_(self.thread == 0, arrive)
@@ -229,6 +214,56 @@ class Simt(Primitives):
             self.if_(self.warp > 0, meanwhile)
         self.sync()
         return tuple(self.load(self._slot, j) for j in range(1 + len(reads)))
+
+    def _poll(
+        self, control: Array, i: Operand, waiting: Callable[[Value], Value], limit: int
+    ) -> tuple[Value, Value]:
+        """Polls control word i while waiting(word): called by one thread. Returns (ok, word), ok as
+        for `grid_barrier`."""
+
+        def again(n, seen, abort):
+            abort = self.if_(
+                (n & 63) == 63, lambda: self.load(control, ABORT, cache="fresh"), abort
+            )[0]
+            return n + 1, self.load(control, i, cache="fresh"), abort
+
+        n, seen, abort = self.while_(
+            lambda n, seen, abort: waiting(seen) & (n < limit) & (abort == 0),
+            again,
+            0,
+            self.load(control, i, cache="fresh"),
+            self.load(control, ABORT, cache="fresh"),
+        )
+        failed = waiting(seen) | (abort != 0)
+        self.store(control, ABORT, 1, mask=failed)
+        self.fence()
+        return self.cast(~failed, "i32"), seen
+
+    def counting_barrier(
+        self, control: Array, at: Operand, amount: Callable[[], Value], limit: int = SPIN_LIMIT
+    ) -> tuple[Value, Value, Value, Value]:
+        """A grid barrier of at most MOST_COUNTING CTAs that adds up `amount()` of each CTA, called
+        by one thread. Returns (ok, the sum of the CTAs before, the sum of all, flag).
+
+        Word `at` of control is 0 before: it holds arrivals and sum together, so no counter is read
+        back. The sum is below 2^COUNT_BITS; flag is whether the sign bit was set by an atomic.
+        """
+        self.sync()
+
+        def arrive():
+            total, every = amount() + (1 << COUNT_BITS), self.ctas
+            self.fence()
+            before = self.atomic("add", control, at, total)
+            arrived = lambda word: self.shr(word, COUNT_BITS) & MOST_COUNTING  # noqa: E731
+            ok, seen = self._poll(control, at, lambda word: arrived(word) != every, limit)
+            for j, word in enumerate((ok, before, seen)):
+                self.store(self._slot, j, word)
+
+        self.if_(self.thread == 0, arrive)
+        self.sync()
+        ok, before, seen = (self.load(self._slot, j) for j in range(3))
+        below = (1 << COUNT_BITS) - 1
+        return ok, before & below, seen & below, self.shr(seen, 31)
 
     def sums_of_ctas(
         self,

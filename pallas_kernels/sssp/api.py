@@ -1,9 +1,8 @@
 """Single-source shortest paths, non-negative weights, in one launch (see `rounds.py`)."""
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -17,6 +16,8 @@ from ..simt.launch import launch
 from ..simt.primitives import Simt
 from . import any_degree, low_degree
 from .problem import Arrays, Config, Problem, Rule
+
+DEFAULT_RULE = Rule()
 
 
 def default_config(n: int, nnz: int, *, low_degree: bool) -> Config:
@@ -54,48 +55,42 @@ def later(n: int, entries: int) -> int:
 
 
 def sssp(
-    indptr: jax.Array,
-    indices: jax.Array,
-    weights: jax.Array,
+    graph: Sequence[jax.Array],
     source: jax.Array,
     delta: jax.Array,
     *,
     prepared: dict[str, jax.Array] | None = None,
-    symmetric: bool = False,
     targets: jax.Array | None = None,
-    limit: Callable[..., Any] | None = None,
-    parents: bool = True,
+    rule: Rule = DEFAULT_RULE,
     config: Config | None = None,
-    interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
     """(distances[n], parents int32[n] or None, steps int32, status int32): d[source] = 0, d[v] =
     min of d[u] + w over u -> v.
 
-    indptr int32[n + 1], indices int32[nnz], weights float32[nnz] or int32[nnz], none negative or
-    NaN: edges v -> indices[i], indptr[v] <= i < indptr[v + 1]. delta: the width of a bucket, of the
-    dtype of weights (`delta_of`); inf or iinfo.max: a single bucket, which is Bellman-Ford on
-    the vertices whose distance fell. prepared: what `prepare_sssp` computed once. Unreached: inf,
-    or iinfo.max, where integer sums end as well. float32 distances are bit-equal to Dijkstra's
-    whatever delta. A source that is no vertex reaches nothing. steps counts the rounds of
-    relaxation. status 0: right; otherwise a grid barrier expired and the result means nothing.
+    graph: (indptr int32[n + 1], indices int32[nnz], weights float32[nnz] or int32[nnz], none
+    negative or NaN): edges v -> indices[i], indptr[v] <= i < indptr[v + 1]. delta: the width of a
+    bucket, of the dtype of weights (`delta_of`); inf or iinfo.max: a single bucket, which is
+    Bellman-Ford on the vertices whose distance fell. prepared: what `prepare_sssp` computed once.
+    Unreached: inf, or iinfo.max, where integer sums end as well. float32 distances are bit-equal
+    to Dijkstra's whatever delta. A source that is no vertex reaches nothing. steps counts the
+    rounds of relaxation. status 0: right; otherwise a grid barrier expired and the result means
+    nothing.
 
-    parents: a tree of shortest paths: parents[v] is a vertex u with d[u] + w = d[v] for an edge
-    u -> v, the source its own, -1 where unreached. Which one may vary from run to run.
-    symmetric: every edge is there in both directions with the same weight, which makes the search
-    for parents cheaper; not checked. targets int32[k] and limit(labels, infinity, minimum,
-    maximum): the distances up to limit of those of the targets are right, the others are at or
-    above the right ones and may lack a parent (-1); labels is a list of k values that know minimum
-    and maximum.
+    rule.parents: a tree of shortest paths: parents[v] is a vertex u with d[u] + w = d[v] for an
+    edge u -> v, the source its own, -1 where unreached. Which one may vary from run to run.
+    rule.symmetric: every edge is there in both directions with the same weight, which makes the
+    search for parents cheaper; not checked. targets int32[k] and rule.limit(labels, infinity,
+    minimum, maximum): the distances up to limit of those of the targets are right, the others are
+    at or above the right ones and may lack a parent (-1); labels is a list of k values that know
+    minimum and maximum.
     """
-    rule = Rule(weights.dtype == jnp.float32, symmetric, parents, limit)
-    search = functools.partial(_search, rule, targets, config, interpret)
-    return search((indptr, indices, weights), prepared, source, delta)[:4]
+    return search(graph, source, delta, prepared, targets, rule, config)[:4]
 
 
-def _search(rule, targets, config, interpret, graph, prepared, source, delta) -> Any:
+def search(graph, source, delta, prepared, targets, rule: Rule, config: Config | None) -> Any:
     """`sssp`, and (splits of the far queue, entries of the near queue relaxed)."""
     indptr, _, weights = graph
-    n = indptr.shape[0] - 1
+    n, rule = indptr.shape[0] - 1, rule._replace(real=weights.dtype == jnp.float32)
     if weights.dtype not in (jnp.float32, jnp.int32):
         raise TypeError(f"weights are {weights.dtype}: the kernel takes float32 or int32")
     zero = jnp.int32(0)
@@ -108,7 +103,7 @@ def _search(rule, targets, config, interpret, graph, prepared, source, delta) ->
     }
     if targets is not None and targets.shape[0]:
         operands["targets"] = jnp.asarray(targets, jnp.int32)
-    out = run((graph, prepared or {}), operands, rule, config, interpret, "sssp")
+    out = run((graph, prepared or {}), operands, rule, config, "sssp")
     distances = out.get("distances", out["labels"])
     if rule.real:
         distances = lax.bitcast_convert_type(distances, jnp.float32)
@@ -116,7 +111,7 @@ def _search(rule, targets, config, interpret, graph, prepared, source, delta) ->
     return distances, tree, *(out["summary"][j] for j in range(4))
 
 
-def run(graph, operands, rule: Rule, config: Config | None, interpret: bool, name: str):
+def run(graph, operands, rule: Rule, config: Config | None, name: str):
     """One launch: results by name, among them summary: (rounds, status, splits, work).
 
     graph: ((indptr, indices, weights), prepared).
@@ -159,5 +154,5 @@ def run(graph, operands, rule: Rule, config: Config | None, interpret: bool, nam
         threads=c.threads,
         shared_words=(low_degree if low else any_degree).shared_words(c),
         name=f"{name}_{'low' if low else 'any'}_degree",
-        interpret=interpret,
+        interpret=c.interpret,
     )

@@ -5,18 +5,16 @@ import enum
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..simt.typed import Array
+from ..frontier.problem import GraphArrays, Sizes, Spread
 
 MAX = 0x7FFFFFFF
 INFINITY = {True: 0x7F800000, False: MAX}  # by Problem.real
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(Spread):
     """How a search is spread over the GPU; `default_config` chooses it."""
 
-    ctas: int = 0  # 0: as many as are resident
-    threads: int = 1024
     # low_degree: edges that a warp follows before the round ends, 1 for queues beyond hop_most
     hops: int = 16
     hop_most: int = 65536
@@ -35,25 +33,21 @@ class Config:
 
 
 class Rule(NamedTuple):
-    """What a search computes, known while it is traced."""
+    """What a search computes, known while it is traced; see `api.sssp`."""
 
-    real: bool  # weights are float32, else int32
+    real: bool = True  # weights are float32, else int32
     symmetric: bool = False
-    parents: bool = False
-    limit: Callable[..., Any] | None = None  # see `api.sssp`
+    parents: bool = True
+    limit: Callable[..., Any] | None = None
     extend: Callable[..., Any] | None = None  # (k, label, weight) -> label; None: their sum
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem(Config):
+class Problem(Config, Sizes):
     """The configuration with the sizes of a graph and the rule."""
 
-    n: int = 0
     later: int = 0  # doublings of the width in long searches
-    rule: Rule = Rule(real=True)
-    targets: int = 0
-    quads: int = 0  # low_degree: of a row
-    linked: bool = False  # low_degree: rows may continue elsewhere
+    rule: Rule = Rule()
 
     @property
     def infinity(self) -> int:
@@ -67,29 +61,20 @@ class Problem(Config):
         return self.rule.limit is not None or self.rule.extend is not None
 
 
-class Arrays(NamedTuple):
+@dataclasses.dataclass
+class Arrays(GraphArrays):
     """Arrays of the kernel; None where a form has no use for one."""
 
-    delta: Array
-    labels: Array
-    marks: Array  # (2 n,): last round that queued a vertex; 1 if it is in far
-    queue: Array  # two near queues
-    far: Array  # two far queues
-    summary: Array
-    control: Array
-    source: Any = None
+    delta: Any = None
+    labels: Any = None
+    marks: Any = None  # (2 n,): last round that queued a vertex; 1 if it is in far
+    queue: Any = None  # two near queues
+    far: Any = None  # two far queues
     start: Any = None  # labels given instead of a source
-    targets: Any = None
     noted: Any = None  # parents (low_degree), or pairs of parent and slot (any_degree)
-    parents: Any = None
     distances: Any = None  # labels in the caller's numbering
-    rank: Any = None
-    order: Any = None
-    indptr: Any = None
-    indices: Any = None
-    weights: Any = None
-    adjacency: Any = None
-    lengths: Any = None
+    weights: Any = None  # any_degree
+    lengths: Any = None  # low_degree
 
 
 class Word(enum.IntEnum):

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
@@ -37,9 +37,7 @@ def first_tight(
     *,
     rule: int | jax.Array,
     shape: Shape | None = None,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(slots int32[n], rows int32[n]) of the first tight edge into each vertex; (nse, n): none.
 
@@ -47,10 +45,10 @@ def first_tight(
     slots from indptr[n] on are not read. before, after float32[n]: lengths of paths to the tails
     and the heads of edges; NaN: no edge at this vertex counts. rule: 0: before[u] < after[v] as
     well; 1: <=; 2: any; read at run time, so that all are one kernel. n + nse <
-    `merge_path.LIMIT`. The result does not depend on `ctas`.
+    `merge_path.LIMIT`. The result does not depend on `grid`.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    shape = shape or shape_for(n, nse, SHAPES)
+    shape, threads = shape or shape_for(n, nse, SHAPES), grid.threads or 1024
     operands = {"indptr": indptr, "indices": indices, "lengths": lengths}
     operands["rule"] = jnp.asarray(rule, jnp.int32).reshape(1)
     none = jnp.zeros(n, jnp.int32)
@@ -59,11 +57,11 @@ def first_tight(
         operands | {"before": before, "after": after},
         {},
         inout={"slots": none, "rows": none},
-        ctas=ctas or resident_ctas(),
+        ctas=grid.ctas or resident_ctas(),
         threads=threads,
         shared_words=shape.shared_words(threads),
         name="first_tight",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return nse - out["slots"], n - out["rows"]
 

@@ -15,10 +15,10 @@ from jaxspv._core.platforms import using
 from jaxspv.sharding import kernels
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.bfs.multi_source import bfs_sources
-from pallas_kernels.bfs.tile import Side, tile_bfs
+from pallas_kernels.bfs.tile import Search, Side, tile_bfs
 from pallas_kernels.components.one_gpu import components
 from pallas_kernels.cores import cores
-from pallas_kernels.fixpoint.pull import fixpoint_dense
+from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.fixpoint.push import fixpoint_push
 from pallas_kernels.independent import in_order, waiting
 from pallas_kernels.layouts.adjacency import Adjacency
@@ -72,10 +72,12 @@ def fixpoint(x, prepared):
         x,
         (),
         (),
+        Steps(
+            ScalarSemiring.of(jax.lax.add, jax.lax.min, np.inf, F32),
+            trace(lambda x, y, i: jnp.minimum(x, y), F32, F32, jnp.int32),
+            lambda i, reached, unchanged, *_: (unchanged, unchanged),
+        ),
         prepared=prepared,
-        semiring=ScalarSemiring.of(jax.lax.add, jax.lax.min, np.inf, F32),
-        update=trace(lambda x, y, i: jnp.minimum(x, y), F32, F32, jnp.int32),
-        stop=lambda i, reached, unchanged, *_: (unchanged, unchanged),
     )
 
 
@@ -97,9 +99,9 @@ BARRIER = {  # kernels whose CTAs wait for each other
         array(10**6, 4),
     ),
     "bfs_sources": (bfs_sources, GRAPH, array(32)),
-    "tile_bfs": (functools.partial(tile_bfs, n=N, nt=32), TILES, TILES, SOURCE),
-    "sssp": (sssp, *WEIGHTED, SOURCE, array(dtype=F32)),
-    "fixpoint_push": (push, *WEIGHTED, VECTOR),
+    "tile_bfs": (functools.partial(tile_bfs, search=Search(N, 32)), TILES, TILES, SOURCE),
+    "sssp": (sssp, WEIGHTED, SOURCE, array(dtype=F32)),
+    "fixpoint_push": (push, WEIGHTED, VECTOR),
     "fixpoint_dense": (fixpoint, array(300, dtype=F32), ROWS),
     "pagerank": (
         lambda s, p, rows: pagerank(s, p, Limits(0.85, 1e-6, 100, 0), prepared=rows),

@@ -87,7 +87,7 @@ def on_mesh(devices, body, *sizes):
 @pytest.mark.parametrize("devices", [1, 2, 8])
 def test_bfs_on_a_mesh_is_one_launch_a_device(devices, symmetric):
     def body(*graph):
-        found = bfs_on_mesh(*graph, jnp.int32(0), axes=("x",), n=250, symmetric=symmetric)
+        found = bfs_on_mesh(graph, jnp.int32(0), axes=("x",), n=250, symmetric=symmetric)
         return tuple(map(jnp.atleast_1d, found))
 
     text = on_mesh(devices, body, 257, 4096, 256 * devices)
@@ -162,8 +162,8 @@ def test_products_and_attention_lower_for_other_gpus(kind, dtype):
 
 def test_sssp_on_a_mesh_is_one_launch_a_device():
     def body(indptr, indices, names):
-        numbers = indices * 1.0, names, 0, 2.0, 100
-        found = sssp_on_mesh(indptr, indices, *numbers, axes=("x",), n=250)
+        graph = indptr, indices, indices * 1.0, names
+        found = sssp_on_mesh(graph, 0, 2.0, 100, axes=("x",), n=250)
         return tuple(map(jnp.atleast_1d, found))
 
     assert on_mesh(2, body, 257, 4096, 512).count("custom_call @mosaic_gpu") == 1

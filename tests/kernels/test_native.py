@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels.bfs.api import bfs
+from pallas_kernels.bfs.api import BFSConfig, bfs
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 from pallas_kernels.simt.launch import launch
 from tests.kernels.bfs.test_bfs_kernel import NATIVE, check, oracle, random_graph
@@ -26,6 +26,19 @@ def test_every_source(name):
         f = jax.jit(functools.partial(bfs, prepared=jax.tree.map(jnp.asarray, prepared)))
         for source in range(-1, n + 1, max(1, n // 100)):
             check(*graph, source, *f(Adjacency(*map(jnp.asarray, graph)), jnp.int32(source)))
+
+
+@pytest.mark.parametrize("more", [{}, {"queue": 64}, {"local_most": 900}])
+def test_queues_of_many_ctas(more):
+    """Frontiers of up to 4,096 in the queues of 8 CTAs; they overflow, grow uneven, grow wide."""
+    graph = random_graph(20_000, 30_000, 5)
+    more = {"local_most": 1 << 14} | more
+    config = BFSConfig(ctas=8, threads=128, solo_in=2, solo_out=3, **more)
+    prepared = jax.tree.map(jnp.asarray, prepare_bfs(*graph))
+    assert "adjacency" in prepared
+    f = jax.jit(functools.partial(bfs, prepared=prepared, config=config))
+    for source in range(0, 20_000, 2_000):
+        check(*graph, source, *f(Adjacency(*map(jnp.asarray, graph)), jnp.int32(source)))
 
 
 def test_expired_barrier_ends_with_its_status():

@@ -9,14 +9,15 @@ from sharded_calls import compare, exact
 
 import jaxspv as jsp
 from jaxspv.algorithms.sssp.mesh_gpu import one_launch
+from pallas_kernels.simt.device import Grid
 
 
 def paths(mesh_of, A):
     """On small graphs, of rows of many pieces and many flags, with weights below 0."""
     rng = np.random.default_rng(0)
-    names = "parents", "interpret", "ctas", "threads"
+    names = "parents", "grid"
     search = jax.jit(one_launch, static_argnames=names)
-    run = functools.partial(search, interpret=True, ctas=2, threads=64)
+    run = functools.partial(search, grid=Grid(2, 64, interpret=True))
     most = np.int32(2**31 - 1)
     for name in ("two", "four"):
         G = jsp.shard(A, *mesh_of(name))

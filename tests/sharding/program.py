@@ -208,11 +208,11 @@ def one_launch():
 
     levels.BYTE = 15  # the search of 30 levels is told in words, the others in bytes
     sizes, most = {"ctas": 2, "threads": 64}, np.int32(60)
-    small = functools.partial(BFSConfig, threads=32, buffer=16, span=4)
+    small = functools.partial(BFSConfig, threads=32, interpret=True, buffer=16, span=4)
     rng = np.random.default_rng(0)
     hub = np.append(rng.integers(0, 90, 150), np.zeros(60, int)), rng.integers(0, 90, 210)
     random = jsp.from_edges(np.append(*hub), np.append(*hub[::-1]), shape=(97, 97))
-    both = jax.jit(one_launch, static_argnames=("parents", "config", "interpret"))
+    both = jax.jit(one_launch, static_argnames=("parents", "config"))
     for A, symmetric, name, config in (
         (several(), False, "two", small(ctas=2)),
         (random, True, "two", small(ctas=2, pull_edges=0, beta=2)),
@@ -223,9 +223,9 @@ def one_launch():
         got = jax.jit(components, static_argnames=("interpret", *sizes))(G, **sizes, interpret=True)
         exact(got, jsp.connected_components(A))
         for source in (0, 34, A.shape[0] - 1):
-            got = both(G, jnp.int32(source), None, parents=True, config=config, interpret=True)
+            got = both(G, jnp.int32(source), None, parents=True, config=config)
             exact(got, jsp.bfs(A, source, deterministic=True))
-        got = both(G, jnp.int32(source), None, parents=False, config=config, interpret=True)
+        got = both(G, jnp.int32(source), None, parents=False, config=config)
         exact(got, jsp.bfs(A, source, parents=False))
     small_grid = Grid(2, 64, interpret=True)
     ranked = functools.partial(pagerank, grid=small_grid)

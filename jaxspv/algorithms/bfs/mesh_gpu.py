@@ -23,24 +23,19 @@ def _refuse(G, source, until, *, parents) -> str | None:
 
 
 @op.register("one_launch", backend="pallas", refuse=_refuse)
-def one_launch(
-    G, source, until, *, parents, config: BFSConfig | None = None, interpret: bool = False
-):
+def one_launch(G, source, until, *, parents, config: BFSConfig | None = None):
     """Frontiers are exchanged inside the kernel; parents by one pass over the edges after it."""
     del until
 
     def body(local: Local, source):
         levels, own, deep, status = kernel(
-            local.block.indptr,
-            local.block.indices,
-            local.positions,
+            (local.block.indptr, local.block.indices, local.positions),
             source,
             axes=local.part.axes,
             n=local.part.n,
             symmetric=G.symmetric,
             local_levels=parents,
             config=config,
-            interpret=interpret,
         )
         tree = local.everywhere(smallest_parents(local, own, source)) if own is not None else None
         return levels, tree, deep, status

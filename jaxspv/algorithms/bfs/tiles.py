@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from pallas_kernels.bfs.tile import KERNELS, Side, tile_bfs
+from pallas_kernels.bfs.tile import KERNELS, Search, Side, tile_bfs
 
 from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
@@ -129,13 +129,8 @@ def _kernel(A, source, until, *, parents, bounds, rule):
         out,
         inn,
         source,
-        n=A.shape[0],
-        nt=A.nt,
-        kernels=rule.kernels,
-        push_csr_above=rule.push_csr_above,
-        pull_below=rule.pull_below,
+        Search(A.shape[0], A.nt, rule.kernels, rule.push_csr_above, rule.pull_below, stop),
         targets=targets,
-        stop=stop,
     )
     return levels, _tree(A, source, levels) if parents else None, num_levels, status
 

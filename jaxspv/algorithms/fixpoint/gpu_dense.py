@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.fixpoint.pull import fixpoint_dense
+from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.layouts.sliced_rows import weights_of_vertices
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
@@ -95,13 +95,15 @@ def run(call: Call) -> tuple[Array, Array, Array, Array]:
         x0,
         arrays.vectors,
         arrays.scalars,
+        Steps(
+            ScalarSemiring(traced["mul"], traced["combine"], identity.item()),
+            traced["update"],
+            stop,
+            sums=tuple(traced[name] for name, _ in sums),
+            facts=facts,
+        ),
         prepared=prepared,
-        semiring=ScalarSemiring(traced["mul"], traced["combine"], identity.item()),
-        update=traced["update"],
-        sums=tuple(traced[name] for name, _ in sums),
         targets=_targets(until, prepared, x0.shape[0]),
-        stop=stop,
-        facts=facts,
     )
     return x, iterations, converged != 0, status
 

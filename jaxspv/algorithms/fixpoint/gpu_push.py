@@ -94,9 +94,7 @@ def persistent(call: Call) -> tuple[Array, Array, Array, Array]:
         top = semiring.add.identity_of(x0.dtype)[()]
         delta = jnp.where(jnp.any(x0 < 0), top, layout["widths"].kernel)
     x, rounds, status = kernel(
-        out.indptr,
-        out.indices,
-        out.data,
+        (out.indptr, out.indices, out.data),
         x0,
         add=str(semiring.add.atomic(x0.dtype)),
         mul=_extend(semiring),

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from pallas_kernels.sssp.api import sssp as sssp_kernel
+from pallas_kernels.sssp.problem import Rule
 
 from ..._core.batching import one_by_one, vmapped
 from ..._core.compat import kernels_refused
@@ -206,20 +207,17 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
     del max_steps, sure
     out = graph.out
     layout = graph.layouts.get("sssp", {})
-    options = {}
+    rule, targets = Rule(symmetric=graph.symmetric, parents=parents and not deterministic), None
     if until is not None:
         targets = jnp.asarray(until.targets(), jnp.int32).reshape(-1)
-        options = {"targets": targets, "limit": until.limit_of}
+        rule = rule._replace(limit=until.limit_of)
     distances, tree, steps, status = sssp_kernel(
-        out.indptr,
-        out.indices,
-        out.data,
+        (out.indptr, out.indices, out.data),
         source,
         delta.kernel,
         prepared=layout.get("pallas"),
-        symmetric=graph.symmetric,
-        parents=parents and not deterministic,
-        **options,
+        targets=targets,
+        rule=rule,
     )
     if until is not None:
         distances, tree = _settled(until, distances, tree)

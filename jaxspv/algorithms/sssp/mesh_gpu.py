@@ -39,7 +39,7 @@ def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **option
         how = {"axes": part.axes, "n": part.n, **options}
         # without negative weights every other round at least settles a vertex
         limit = jnp.minimum(most, 2 * part.n + 2)
-        whole, own, rounds, ended, status, below = kernel(*graph, source, width, limit, **how)
+        whole, own, rounds, ended, status, below = kernel(graph, source, width, limit, **how)
         refused = (below > 0) | ((ended == 0) & (status == 0) & (rounds < most) & (rounds >= limit))
 
         def by_collectives():

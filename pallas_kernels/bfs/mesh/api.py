@@ -2,6 +2,7 @@
 (`any_degree.py` holds the kernel)."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -17,9 +18,7 @@ from .messages import LONG_ROWS
 
 
 def bfs(
-    indptr: jax.Array,
-    indices: jax.Array,
-    positions: jax.Array,
+    graph: Sequence[jax.Array],
     source: jax.Array,
     *,
     axes: tuple[str, ...],
@@ -27,7 +26,6 @@ def bfs(
     symmetric: bool,
     local_levels: bool = True,
     config: BFSConfig | None = None,
-    interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
     """A search, called inside a `shard_map`. Returns (levels int32[n], local levels int32[places],
     num_levels int32, status int32).
@@ -36,11 +34,12 @@ def bfs(
     results are the same on every device. Status is 0 if the result is right; otherwise a CTA or a
     device timed out at a barrier and the result is invalid.
 
-    indptr int32[places + 1] and indices int32[nse]: the rows of this device's places; a column is a
-    place among those of all devices, numbered device by device. positions int32[n]: the place of
-    each vertex, the same on every device. axes: all axes of the mesh in their order, by which
-    devices are numbered. symmetric: the matrix equals its transpose.
+    graph: indptr int32[places + 1] and indices int32[nse], the rows of this device's places; a
+    column is a place among those of all devices, numbered device by device; positions int32[n]: the
+    place of each vertex, the same on every device. axes: all axes of the mesh in their order, by
+    which devices are numbered. symmetric: the matrix equals its transpose.
     """
+    indptr, indices, positions = graph
     devices = jax.lax.axis_size(axes)
     places = indptr.shape[0] - 1
     config = config or BFSConfig()
@@ -92,7 +91,7 @@ def bfs(
         more_control=c.sent_to - CONTROL_WORDS + devices,
         name="bfs_on_mesh",
         axes=axes,
-        interpret=interpret,
+        interpret=c.interpret,
     )
     return (
         out["whole"],

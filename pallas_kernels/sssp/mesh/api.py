@@ -1,10 +1,12 @@
 """Shortest paths over the rows of several GPUs in one launch on each (`rounds.py`)."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 
 from ...simt.barrier import MeshBarrier
-from ...simt.device import resident_ctas
+from ...simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS
 from .relax import Flags, capacity
@@ -12,19 +14,14 @@ from .rounds import PAYLOAD_WORDS, WORDS, Search
 
 
 def sssp(
-    indptr: jax.Array,
-    indices: jax.Array,
-    weights: jax.Array,
-    positions: jax.Array,
+    graph: Sequence[jax.Array],
     source: jax.Array,
     delta: jax.Array,
     most: jax.Array,
     *,
     axes: tuple[str, ...],
     n: int,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
     """A search, called inside a `shard_map`. Returns (distances float32[n], local distances
     float32[places], rounds int32, ended int32, status int32, refused int32).
@@ -34,13 +31,14 @@ def sssp(
     device timed out at a barrier. refused is 1 if a length fell below 0, by negative weights: then
     the distances are invalid.
 
-    indptr int32[places + 1], indices int32[nse], weights float32[nse], none NaN: the rows of this
-    device's places; a column is a place among those of all devices. positions int32[n]: the place
-    of each vertex, the same on every device. axes: all axes of the mesh in their order. delta
+    graph: indptr int32[places + 1], indices int32[nse], weights float32[nse], none NaN: the rows of
+    this device's places; a column is a place among those of all devices; positions int32[n]: the
+    place of each vertex, the same on every device. axes: all axes of the mesh in their order. delta
     float32: the width of a round, > 0 or inf; 0: chosen by the kernel (`width.py`).
     """
+    indptr, indices, weights, positions = graph
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
-    ctas = ctas or resident_ctas()
+    ctas = grid.ctas or resident_ctas()
     more = MeshBarrier.control_words(devices, PAYLOAD_WORDS)
     f32, i32 = jnp.float32, jnp.int32
 
@@ -67,12 +65,12 @@ def sssp(
             "parts": (2 * ctas, f32),
         },
         ctas=ctas,
-        threads=threads,
+        threads=grid.threads or 1024,
         shared_words=MeshBarrier.shared_words(PAYLOAD_WORDS) + 8,
         more_control=more + 4 * WORDS,
         name="sssp_on_mesh",
         axes=axes,
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     first = jax.lax.axis_index(axes) * places
     local = jax.lax.dynamic_slice_in_dim(out["labels"], first, places)

@@ -13,7 +13,9 @@ from jaxspv.algorithms.fixpoint.api import _checked, _Loop
 from pallas_kernels.sssp import rounds
 from pallas_kernels.sssp.api import Config
 
-SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
+SMALL = Config(
+    ctas=2, threads=64, interpret=True, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64
+)
 MOST = 40
 
 
@@ -58,7 +60,7 @@ def test_the_kernel_ends_too(weight, monkeypatch):
     monkeypatch.setattr(rounds, "most_rounds", lambda n: MOST)
     monkeypatch.setattr(step, "most_rounds", lambda n: MOST)
     monkeypatch.setattr(gpu_push, "kernels_refused", lambda: None)
-    run = functools.partial(gpu_push.kernel, interpret=True, config=SMALL)
+    run = functools.partial(gpu_push.kernel, config=SMALL)
     monkeypatch.setattr(gpu_push, "kernel", run)
     loop = _Loop(monotone=True)
     operands, static = _checked(cyclic(weight), start(), jsp.semirings.min_plus, loop)

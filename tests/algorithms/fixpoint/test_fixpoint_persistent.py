@@ -16,7 +16,9 @@ from jaxspv.algorithms.fixpoint.api import _checked, _Loop
 from pallas_kernels.sssp.problem import Config
 from tests.kernels.test_lowering import lower
 
-SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
+SMALL = Config(
+    ctas=2, threads=64, interpret=True, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64
+)
 
 
 def call(G, x0, semiring, **options):
@@ -25,9 +27,7 @@ def call(G, x0, semiring, **options):
 
 @pytest.fixture
 def interpreted(monkeypatch):
-    monkeypatch.setattr(
-        push, "kernel", functools.partial(push.kernel, interpret=True, config=SMALL)
-    )
+    monkeypatch.setattr(push, "kernel", functools.partial(push.kernel, config=SMALL))
     monkeypatch.setattr(push, "kernels_refused", lambda: None)
 
 

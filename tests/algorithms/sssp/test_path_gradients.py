@@ -14,6 +14,7 @@ from jaxspv.algorithms.sssp.tree import tight_edges
 from jaxspv.algorithms.sssp.tree.tight_edges import tree_edges
 from pallas_kernels.rows.lanes import Lanes
 from pallas_kernels.rows.stream import Stream
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.sssp.tight_edges import first_tight
 from tests.kernels.test_lowering import lower
 
@@ -183,9 +184,7 @@ def test_the_kernel_finds_the_first_tight_edge(shape, rule):
         jnp.asarray(after),
         rule=rule,
         shape=shape,
-        ctas=3,
-        threads=64,
-        interpret=True,
+        grid=Grid(3, 64, interpret=True),
     )
     want, tail = tight_edges._first_vectorised(A, before, after, rule)
     np.testing.assert_array_equal(slot, want)

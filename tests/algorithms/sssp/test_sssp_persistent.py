@@ -13,12 +13,14 @@ from jaxspv.algorithms.sssp import api as module
 from pallas_kernels.layouts.lengths import prepare_sssp
 from pallas_kernels.sssp.problem import Config
 
-SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64)
+SMALL = Config(
+    ctas=2, threads=64, interpret=True, hops=3, span=4, unroll=2, near_buffer=64, far_buffer=64
+)
 
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
-    kernel = functools.partial(module.sssp_kernel, interpret=True, config=SMALL)
+    kernel = functools.partial(module.sssp_kernel, config=SMALL)
     monkeypatch.setattr(module, "sssp_kernel", kernel)
 
 

@@ -118,6 +118,7 @@ NATIVE = {
 SMALL = {
     "ctas": 1,
     "threads": 64,
+    "interpret": True,
     "queue": 16,
     "solo_in": 8,
     "solo_out": 12,
@@ -130,7 +131,10 @@ NARROW = {
     "alone": SMALL | {"queue": 512, "solo_in": 400, "solo_out": 500},
     "mixed": SMALL,
     "together": SMALL | {"solo_in": 0, "ctas": 3},
-    "global bits": SMALL | {"shared_bits": False, "pretest": False},
+    "global bits": SMALL | {"shared_bits": False},
+    "local queues": SMALL
+    | {"solo_in": 4, "solo_out": 6, "ctas": 3, "shared_bits": False, "local_most": 10**6},
+    "uneven queues": SMALL | {"queue": 8, "solo_in": 2, "solo_out": 3, "ctas": 3, "local_most": 24},
     "overflowing queue": SMALL | {"queue": 16, "solo_in": 16, "solo_out": 16},
 }
 ANY_DEGREE = {
@@ -157,7 +161,7 @@ ANY_DEGREE = {
 
 
 def search(graph, source, config, prepared, **options):
-    f = jax.jit(functools.partial(bfs, config=BFSConfig(**config), interpret=True, **options))
+    f = jax.jit(functools.partial(bfs, config=BFSConfig(**config), **options))
     return f(
         Adjacency(*map(jnp.asarray, graph)), source, prepared=jax.tree.map(jnp.asarray, prepared)
     )
@@ -296,9 +300,7 @@ def test_many_traversals_in_a_scan():
     graph = GRAPHS["random"]
 
     def one(source, _):
-        levels, *_ = bfs(
-            Adjacency(*map(jnp.asarray, graph)), source, config=BFSConfig(**SMALL), interpret=True
-        )
+        levels, *_ = bfs(Adjacency(*map(jnp.asarray, graph)), source, config=BFSConfig(**SMALL))
         return jnp.argmax(levels).astype(jnp.int32), levels
 
     _, levels = jax.jit(lambda s: jax.lax.scan(one, s, length=3))(jnp.int32(0))
@@ -311,9 +313,7 @@ def test_many_traversals_in_a_scan():
 def test_vmap_is_refused():
     graph = Adjacency(*map(jnp.asarray, GRAPHS["path"]))
     with pytest.raises(NotImplementedError, match="grid barrier"):
-        jax.vmap(lambda s: bfs(graph, s, config=BFSConfig(**SMALL), interpret=True)[0])(
-            jnp.arange(3)
-        )
+        jax.vmap(lambda s: bfs(graph, s, config=BFSConfig(**SMALL))[0])(jnp.arange(3))
 
 
 def test_fixed_width_holds_every_edge():

@@ -11,11 +11,12 @@ import scipy.sparse as sp
 
 from pallas_kernels.bfs.multi_source import bfs_sources
 from pallas_kernels.layouts.adjacency import Adjacency
+from pallas_kernels.simt.device import Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, check, random_graph
 from tests.kernels.test_lowering import lower, ring
 
 module = importlib.import_module("pallas_kernels.bfs.multi_source")
-SMALL = {"threads": 64, "interpret": True}
+SMALL = Grid(2, 64, interpret=True)
 
 
 def verify(graph, sources, out):
@@ -37,7 +38,7 @@ def some_sources(graph, count, seed=0):
 def test_every_graph(name, ctas):
     graph = GRAPHS[name]
     sources = some_sources(graph, 32)
-    f = jax.jit(functools.partial(bfs_sources, ctas=ctas, **SMALL))
+    f = jax.jit(functools.partial(bfs_sources, grid=SMALL._replace(ctas=ctas)))
     verify(graph, sources, f(Adjacency(*map(jnp.asarray, graph)), jnp.asarray(sources, jnp.int32)))
 
 
@@ -47,7 +48,7 @@ def test_push_alone_and_pull_alone_with_long_rows(monkeypatch, alpha):
     monkeypatch.setattr(module, "SPAN", 4)
     graph = random_graph(90, 1500, 4)
     sources = some_sources(graph, 32)
-    f = jax.jit(functools.partial(bfs_sources, ctas=2, alpha=alpha, **SMALL))
+    f = jax.jit(functools.partial(bfs_sources, alpha=alpha, grid=SMALL))
     verify(graph, sources, f(Adjacency(*map(jnp.asarray, graph)), jnp.asarray(sources, jnp.int32)))
 
 
@@ -62,7 +63,7 @@ def test_directed_with_and_without_in_edges(count):
     inn = jnp.asarray(in_indptr, jnp.int32), jnp.asarray(rows[order], jnp.int32)
     sources = some_sources(graph, count)
     arrays, starts = Adjacency(*map(jnp.asarray, graph)), jnp.asarray(sources, jnp.int32)
-    options = {"symmetric": False, "ctas": 2, **SMALL}
+    options = {"symmetric": False, "grid": SMALL}
     verify(graph, sources, bfs_sources(arrays, starts, **options))
     out = bfs_sources(Adjacency(*arrays[:2], *inn), starts, parents=False, **options)
     verify(graph, sources, out)

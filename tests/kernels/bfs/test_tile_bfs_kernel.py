@@ -13,11 +13,12 @@ import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.formats import BitTiled
 from pallas_kernels.bfs import tile_levels
-from pallas_kernels.bfs.tile import KERNELS, Side, tile_bfs
+from pallas_kernels.bfs.tile import KERNELS, Search, Side, tile_bfs
+from pallas_kernels.simt.device import DEFAULT_GRID, Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, oracle, random_graph
 from tests.kernels.test_lowering import lower
 
-HOST = {"ctas": 2, "threads": 64, "interpret": True}
+HOST = {"grid": Grid(2, 64, interpret=True)}
 WAYS = {
     "csc": {"kernels": ("push_csc",)},
     "csr": {"kernels": ("push_csc", "push_csr"), "push_csr_above": 0.0},
@@ -36,8 +37,9 @@ def sides(graph, nt, limit=0):
     )
 
 
-def searcher(graph, nt, limit, **options):
-    f = functools.partial(tile_bfs, n=len(graph[0]) - 1, nt=nt, **options)
+def searcher(graph, nt, limit, grid=DEFAULT_GRID, **options):
+    search = Search(len(graph[0]) - 1, nt, **options)
+    f = functools.partial(tile_bfs, search=search, grid=grid)
     return functools.partial(jax.jit(f), *sides(graph, nt, limit))
 
 
@@ -112,17 +114,16 @@ def test_targets_and_trace():
 def test_bad_arguments_are_named():
     graph = random_graph(40, 40, 1)
     with pytest.raises(ValueError, match="`nt` must be 32 or 64; got 16"):
-        tile_bfs(*sides(graph, 32), jnp.int32(0), n=40, nt=16)
+        tile_bfs(*sides(graph, 32), jnp.int32(0), Search(40, 16))
     with pytest.raises(ValueError, match="with push_csc; got"):
-        tile_bfs(*sides(graph, 32), jnp.int32(0), n=40, nt=32, kernels=KERNELS[1:])
+        tile_bfs(*sides(graph, 32), jnp.int32(0), Search(40, 32, KERNELS[1:]))
 
 
 @pytest.mark.parametrize("nt", [32, 64])
 def test_one_launch(nt):
     graph = random_graph(200, 400, 1)
-    f = functools.partial(
-        tile_bfs, n=200, nt=nt, trace=4, stop=lambda level, reached, unchanged: level >= 3
-    )
+    search = Search(200, nt, trace=4, stop=lambda level, reached, unchanged: level >= 3)
+    f = functools.partial(tile_bfs, search=search)
     text = lower(f, *sides(graph, nt, 1), jnp.int32(0))
     assert text.count("custom_call @mosaic_gpu") == 1
 

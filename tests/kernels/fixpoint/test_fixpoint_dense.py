@@ -12,9 +12,10 @@ import jaxspv as jsp
 from examples import fixpoint as written
 from jaxspv.algorithms.fixpoint import gpu_dense
 from jaxspv.algorithms.fixpoint.api import Fixpoint, _checked, _Loop
-from pallas_kernels.fixpoint.pull import fixpoint_dense
+from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.layouts import sliced_rows
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank, weights_of_vertices
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, evaluate, hoist, trace
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS
 from tests.kernels.test_lowering import lower
@@ -46,15 +47,15 @@ def shortest(graph, x0, ctas=2, stop=None, targets=None, **options):
         x0,
         (),
         (),
+        Steps(
+            ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, F32),
+            trace(lambda old, y, i: jnp.minimum(old, y), F32, F32, I32),
+            stop or at_most(500),
+            **options,
+        ),
         prepared=arrays(graph),
-        semiring=ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, F32),
-        update=trace(lambda old, y, i: jnp.minimum(old, y), F32, F32, I32),
-        stop=stop or at_most(500),
         targets=targets,
-        ctas=ctas,
-        threads=64,
-        interpret=True,
-        **options,
+        grid=Grid(ctas, 64, interpret=True),
     )
 
 
@@ -132,20 +133,20 @@ def test_sums_operands_and_change(name):
         jnp.asarray(p),
         (jnp.asarray(p), jnp.asarray(lost)),
         (jnp.float32(0.85),),
+        Steps(
+            ScalarSemiring.of(jnp.multiply, jnp.add, 0.0, F32),
+            trace(update, F32, F32, I32, *kinds, F32, I32),
+            lambda i, reached, unchanged, change, scalars: (
+                (change <= 1e-6) & (i >= 3) | (i >= 60),
+                change <= 1e-6,
+            ),
+            sums=(
+                trace(lambda x, p, lost, d: x * lost, F32, *kinds),
+                trace(lambda x, p, lost, d: (x > 0.01).astype(I32), F32, *kinds),
+            ),
+        ),
         prepared=arrays((indptr, indices, values)),
-        semiring=ScalarSemiring.of(jnp.multiply, jnp.add, 0.0, F32),
-        update=trace(update, F32, F32, I32, *kinds, F32, I32),
-        sums=(
-            trace(lambda x, p, lost, d: x * lost, F32, *kinds),
-            trace(lambda x, p, lost, d: (x > 0.01).astype(I32), F32, *kinds),
-        ),
-        stop=lambda i, reached, unchanged, change, scalars: (
-            (change <= 1e-6) & (i >= 3) | (i >= 60),
-            change <= 1e-6,
-        ),
-        ctas=2,
-        threads=64,
-        interpret=True,
+        grid=Grid(2, 64, interpret=True),
     )
     row = np.repeat(np.arange(n), np.diff(indptr))
     want, steps = p.astype(np.float64), 0
@@ -167,10 +168,12 @@ def test_one_launch():
             x0,
             (),
             (),
+            Steps(
+                ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, F32),
+                trace(lambda old, y, i: jnp.minimum(old, y / jnp.sqrt(old) ** 3), F32, F32, I32),
+                at_most(9),
+            ),
             prepared=prepared,
-            semiring=ScalarSemiring.of(jnp.add, jnp.minimum, np.inf, F32),
-            update=trace(lambda old, y, i: jnp.minimum(old, y / jnp.sqrt(old) ** 3), F32, F32, I32),
-            stop=at_most(9),
         ),
         x0,
         arrays(graph),
@@ -185,7 +188,7 @@ def test_one_launch():
 def interpreted(monkeypatch):
     """The kernel's layout on a CPU, and the kernel interpreted."""
     module = gpu_dense
-    kernel = functools.partial(fixpoint_dense, interpret=True, ctas=2, threads=64)
+    kernel = functools.partial(fixpoint_dense, grid=Grid(2, 64, interpret=True))
     monkeypatch.setattr(module, "on_gpu", lambda arrays: True)
     monkeypatch.setattr(module, "fixpoint_dense", kernel)
     monkeypatch.setattr(module, "kernels_refused", lambda: None)

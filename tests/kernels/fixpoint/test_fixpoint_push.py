@@ -11,7 +11,9 @@ from pallas_kernels.sssp.problem import Config
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, random_graph
 from tests.kernels.test_lowering import lower, ring
 
-SMALL = Config(ctas=2, threads=64, hops=3, span=4, unroll=2, near_buffer=16, far_buffer=32)
+SMALL = Config(
+    ctas=2, threads=64, interpret=True, hops=3, span=4, unroll=2, near_buffer=16, far_buffer=32
+)
 JOIN = {"min": np.minimum, "max": np.maximum}  # of booleans: and, or
 ALGEBRA = {  # add, mul in NumPy, mul in JAX, dtype of x, of A, range of A
     "min plus": ("min", np.add, jnp.add, np.float32, np.float32, (0, 9)),
@@ -73,14 +75,12 @@ def test_every_order_against_a_loop(name, low_degree):
         prepared = jax.tree.map(jnp.asarray, prepare_sssp(*graph, words, renumber=True))
         assert "adjacency" in prepared
     x, rounds, status = fixpoint_push(
-        *map(jnp.asarray, graph),
-        jnp.asarray(data),
+        (*map(jnp.asarray, graph), jnp.asarray(data)),
         jnp.asarray(x0),
         add=add,
         mul=traced,
         prepared=prepared,
         config=SMALL,
-        interpret=True,
     )
     assert int(status) == 0 and int(rounds) > 0
     np.testing.assert_array_equal(x, oracle(graph, data, x0, add, mul, missing))
@@ -95,14 +95,12 @@ def test_every_graph_in_buckets_and_without(name, delta):
     x0 = np.full(n, np.inf, np.float32)
     x0[:: max(1, n // 3)] = 0.5
     x, _, status = fixpoint_push(
-        *map(jnp.asarray, graph),
-        jnp.asarray(data),
+        (*map(jnp.asarray, graph), jnp.asarray(data)),
         jnp.asarray(x0),
         add="min",
         mul=jnp.add,
         delta=None if delta is None else jnp.float32(delta),
         config=SMALL,
-        interpret=True,
     )
     assert int(status) == 0
     np.testing.assert_array_equal(x, oracle(graph, data, x0, "min", np.add, np.inf))
@@ -120,8 +118,8 @@ def test_keys_keep_the_order(add):
 
 def test_an_unknown_order_is_refused():
     with pytest.raises(TypeError, match="no order"):
-        graph = map(jnp.asarray, ring(8))
-        fixpoint_push(*graph, jnp.ones(16), jnp.zeros(8), add="add", mul=jnp.add)
+        graph = *map(jnp.asarray, ring(8)), jnp.ones(16)
+        fixpoint_push(graph, jnp.zeros(8), add="add", mul=jnp.add)
 
 
 @pytest.mark.parametrize("low_degree", [True, False])
@@ -130,7 +128,7 @@ def test_it_is_one_launch(low_degree):
     data = np.ones(512, np.float32)
     prepared = prepare_sssp(*graph, data, renumber=True) if low_degree else {}
     text = lower(
-        lambda a, b, d, x, p: fixpoint_push(a, b, d, x, add="max", mul=jnp.minimum, prepared=p),
+        lambda a, b, d, x, p: fixpoint_push((a, b, d), x, add="max", mul=jnp.minimum, prepared=p),
         *map(jnp.asarray, graph),
         jnp.asarray(data),
         jnp.zeros(256),

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.dev.stress import default_delta
 from pallas_kernels.layouts.lengths import prepare_sssp, revalue
-from pallas_kernels.sssp import rounds
-from pallas_kernels.sssp.api import _search, default_config, later, sssp
+from pallas_kernels.sssp import api, rounds
+from pallas_kernels.sssp.api import default_config, later, sssp
 from pallas_kernels.sssp.problem import Config, Rule
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
@@ -55,8 +55,8 @@ def weights_of(graph, dtype, seed=0):
     return np.where(rng.random(len(w)) < 0.1, 0, w).astype(np.float32)
 
 
-SMALL = {"ctas": 1, "threads": 64, "hops": 3, "span": 4, "unroll": 2, "near_buffer": 16,
-         "far_buffer": 32, "small_round": 0}  # fmt: skip
+SMALL = {"ctas": 1, "threads": 64, "interpret": True, "hops": 3, "span": 4, "unroll": 2,
+         "near_buffer": 16, "far_buffer": 32, "small_round": 0}  # fmt: skip
 NARROW = {
     "one CTA": SMALL,
     "ctas": SMALL | {"ctas": 3},
@@ -78,9 +78,10 @@ ANY_DEGREE = {
 def search(graph, weights, source, delta, config, prepared, **options):
     targets = options.pop("targets", None)
     rule = Rule(weights.dtype == np.float32, **{"parents": True} | options)
-    f = jax.jit(functools.partial(_search, rule, targets, Config(**config), True))
+    how = targets, rule, Config(**config)
+    f = jax.jit(lambda *operands: api.search(*operands, *how))
     whole, prepared = jax.tree.map(jnp.asarray, ((*graph, weights), prepared))
-    return f(whole, prepared, jnp.int32(source), jnp.asarray(delta, weights.dtype))
+    return f(whole, jnp.int32(source), jnp.asarray(delta, weights.dtype), prepared)
 
 
 def check(graph, weights, source, out):
@@ -233,8 +234,8 @@ def test_new_weights_by_a_gather(renumber):
     graph = GRAPHS["degree up to 20"]
     prepared = prepare_sssp(*graph, weights_of(graph, np.float32), renumber=renumber)
     f = jax.jit(
-        lambda p, w: sssp(*map(jnp.asarray, graph), w, 3, jnp.float32(9), prepared=revalue(p, w),
-                          config=Config(**SMALL), interpret=True)
+        lambda p, w: sssp((*map(jnp.asarray, graph), w), 3, jnp.float32(9),
+                          prepared=revalue(p, w), config=Config(**SMALL))
     )  # fmt: skip
     for seed in (1, 2):
         weights = weights_of(graph, np.float32, seed)
@@ -246,9 +247,7 @@ def test_a_scan_of_searches():
     weights = weights_of(graph, np.int32)
 
     def one(source, _):
-        d, *_ = sssp(
-            *map(jnp.asarray, (*graph, weights)), source, 20, config=Config(**SMALL), interpret=True
-        )
+        d, *_ = sssp(tuple(map(jnp.asarray, (*graph, weights))), source, 20, config=Config(**SMALL))
         return jnp.argmax(jnp.where(d == MAX, -1, d)).astype(jnp.int32), d
 
     _, rows = jax.jit(lambda s: jax.lax.scan(one, s, length=3))(jnp.int32(0))
@@ -262,9 +261,7 @@ def test_vmap_is_refused():
     graph, weights = GRAPHS["path"], weights_of(GRAPHS["path"], np.float32)
     arrays = list(map(jnp.asarray, (*graph, weights)))
     with pytest.raises(NotImplementedError, match="grid barrier"):
-        jax.vmap(lambda s: sssp(*arrays, s, 1.0, config=Config(**SMALL), interpret=True)[0])(
-            jnp.arange(3)
-        )
+        jax.vmap(lambda s: sssp(arrays, s, 1.0, config=Config(**SMALL))[0])(jnp.arange(3))
 
 
 def symmetric_weights(graph, dtype):
@@ -328,7 +325,7 @@ def test_one_launch(kind, dtype):
     )
     config = default_config(256, 512, low_degree=kind != "any_degree")
     text = lower(
-        lambda a, b, w, s, p: sssp(a, b, w, s, 3, prepared=p, config=config),
+        lambda a, b, w, s, p: sssp((a, b, w), s, 3, prepared=p, config=config),
         *map(jnp.asarray, (*graph, weights)), jnp.int32(0), jax.tree.map(jnp.asarray, prepared),
     )  # fmt: skip
     assert text.count("custom_call @mosaic_gpu") == 1
@@ -352,8 +349,8 @@ def test_native(name, dtype):
     if name == "any degree":
         forms = [{}, None]  # None: promised to be symmetric
     for form in forms:
-        options = {"symmetric": form is None}
-        run = jax.jit(lambda *a, options=options: sssp(*a[:5], prepared=a[5], **options))
+        rule = Rule(symmetric=form is None)
+        run = jax.jit(lambda *a, rule=rule: sssp(a[:3], *a[3:5], prepared=a[5], rule=rule))
         for weights in values[1:] if form is None else values:
             prepared = revalue(form or {}, weights)
             for source in range(-1, n + 1, max(1, n // 8)):

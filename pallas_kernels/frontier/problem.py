@@ -1,0 +1,41 @@
+"""What every traversal is given: how it is launched, sizes of the graph, arrays."""
+
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """How a traversal is spread over the GPU: base of the configurations."""
+
+    ctas: int = 0  # 0: as many as are resident
+    threads: int = 1024
+    interpret: bool = False  # on the host, over NumPy arrays
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Sizes of a graph, known while a kernel is traced."""
+
+    n: Any = 0  # an int; in the pull of a mesh, a value
+    targets: int = 0
+    quads: int = 0  # low_degree: of a row
+    linked: bool = False  # low_degree: rows may continue elsewhere
+
+
+@dataclasses.dataclass
+class GraphArrays:
+    """Arrays of a kernel; None where a form has no use for one."""
+
+    summary: Any = None
+    control: Any = None
+    source: Any = None
+    targets: Any = None
+    parents: Any = None
+    # any_degree
+    indptr: Any = None
+    indices: Any = None
+    # low_degree: rows of fixed width; ids there by the caller's, and back
+    adjacency: Any = None
+    rank: Any = None
+    order: Any = None

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from .rows.flatten import flatten
-from .simt.device import resident_ctas
+from .simt.device import DEFAULT_GRID, Grid, resident_ctas
 from .simt.launch import launch
 
 LONG = 64
@@ -40,9 +40,7 @@ def betweenness(
     sources: jax.Array,
     *,
     endpoints: bool = False,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(dependency of each vertex, float32[n]; bool, whether a number of paths overflows float32).
 
@@ -54,7 +52,7 @@ def betweenness(
     n, count = indptr.shape[0] - 1, sources.shape[0]
     if n == 0 or count == 0:
         return jnp.zeros(n, jnp.float32), jnp.bool_(False)
-    ctas = max(1, min(ctas or resident_ctas(), count, MOST_WORDS // (WORDS * n)))
+    ctas = max(1, min(grid.ctas or resident_ctas(), count, MOST_WORDS // (WORDS * n)))
     c = types.SimpleNamespace(n=n, count=count, endpoints=endpoints)
     out = launch(
         lambda k, m: _body(k, c, m),
@@ -73,10 +71,10 @@ def betweenness(
             "infinite": ctas,
         },
         ctas=ctas,
-        threads=threads,
+        threads=grid.threads or 1024,
         shared_words=12,
         name="betweenness",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return jnp.sum(out["passed"].reshape(ctas, n), axis=0), jnp.any(out["infinite"] != 0)
 

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 
 SAMPLED = 2  # neighbours of every vertex that are linked before the sample
@@ -34,13 +34,7 @@ LARGEST = 40  # control word: ~root of the largest tree of the sample
 
 
 def components(
-    indptr: jax.Array,
-    indices: jax.Array,
-    *,
-    symmetric: bool = True,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    indptr: jax.Array, indices: jax.Array, *, symmetric: bool = True, grid: Grid = DEFAULT_GRID
 ) -> tuple[jax.Array, jax.Array]:
     """(labels int32[n], status int32): the least vertex of the weakly connected component.
 
@@ -60,11 +54,11 @@ def components(
         kernel,
         {"indptr": indptr, "indices": indices},
         {"labels": n, "status": 1},
-        ctas=ctas or resident_ctas(),
-        threads=threads,
+        ctas=grid.ctas or resident_ctas(),
+        threads=grid.threads or 1024,
         shared_words=SHARED,
         name="components",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return out["labels"], out["status"][0]
 

@@ -27,7 +27,7 @@ import jax
 from ..rows.flatten import Flat
 from ..rows.merge_path import CsrRows
 from ..rows.set_bits import set_bits
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from .rounds import Rounds, Sizes, before
@@ -39,13 +39,7 @@ MOST_SLOTS = 2**29 - 2**20  # so that int32 can index two lists of four words
 
 
 def spanning_forest(
-    indptr: jax.Array,
-    indices: jax.Array,
-    keys: jax.Array,
-    *,
-    ctas: int | None = None,
-    threads: int = 512,
-    interpret: bool = False,
+    indptr: jax.Array, indices: jax.Array, keys: jax.Array, *, grid: Grid = DEFAULT_GRID
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(slots, tails int32[n - 1], status int32): the forest of least (key, slot), slots ascending.
 
@@ -55,7 +49,7 @@ def spanning_forest(
     the last edge, slots are nnz and tails n. status 0: right; otherwise a grid barrier expired.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    ctas, share = ctas or resident_ctas(), min(2 * LIGHT * n / max(nse, 1), 1.0)
+    ctas, share = grid.ctas or resident_ctas(), min(2 * LIGHT * n / max(nse, 1), 1.0)
     light, dense = share < 0.5, nse > DENSE * n
     c = Sizes(n, nse, nse // 2 + 1, -(-nse // 32), share, light, dense)
 
@@ -68,11 +62,11 @@ def spanning_forest(
         {"indptr": indptr, "indices": indices, "keys": keys},
         made | {"slots": n - 1, "tails": n - 1, "status": 1},
         ctas=ctas,
-        threads=threads,
+        threads=grid.threads or 512,
         shared_words=2 * SAMPLE + 8 + 32 + 4,
         more_control=ctas,
         name="spanning_forest",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return out["slots"], out["tails"], out["status"][0]
 

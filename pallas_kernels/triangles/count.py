@@ -5,7 +5,7 @@ of the two rows is looked up in the longer one. A vertex x of BIG edges or more 
 shared memory (`tables.py`), made once for all its neighbours y in the whole graph, in either
 direction, whose rows are shorter (of equal ones those of smaller number). So an edge costs the
 length of its shorter row, whichever direction it has. Tables are made by CTAs, those of vertices
-with few edges by warps, which take them from two queues. Where both rows of an edge are short, its
+with few edges by warps. CTAs take vertices from a queue. Where both rows of an edge are short, its
 lanes compare them entry by entry.
 
 Traffic: for each neighbour of a big vertex its number and two words, for each edge the shorter row
@@ -38,7 +38,7 @@ LOG_OF_WARP = 8  # and of a warp
 WIDE = 32  # rows of so many edges or more are walked by a warp each
 UNROLL = 4  # strides of 32 entries that are in flight together
 WAVES = 4  # CTAs on a multiprocessor
-QUEUES = 43, 44  # control words: vertices taken by CTAs and by warps
+QUEUE = 43  # control word: vertices taken by CTAs
 CARRY = 30  # the higher word of a count is in multiples of 2^CARRY
 
 
@@ -106,7 +106,7 @@ def _launched(operands, made, inout, grid):
         inout=inout,
         ctas=ctas,
         threads=threads,
-        shared_words=table_words(n) + (threads // 32 << LOG_OF_WARP) + threads // 32 + 12,
+        shared_words=table_words(n) + (threads // 32 << LOG_OF_WARP) + 8,
         name="triangles",
         interpret=grid.interpret,
     )
@@ -119,11 +119,11 @@ class _Triangles:
         """each: whether triangles are counted for each vertex, not for each thread."""
         self.k, self.m, self.n, self.each = k, m, n, each
         warps, words = k.threads // 32, table_words(n)
-        table, self.next = k.shared(words + (warps << LOG_OF_WARP)), k.shared(warps + 4)
+        table, self.next = k.shared(words + (warps << LOG_OF_WARP)), k.shared(4)
         log = None if has_bits(n) else LOG
-        cta = Team((k.thread, k.threads), (k.warp, warps), k.sync, (0, log), 0, QUEUES[0])
+        cta = Team((k.thread, k.threads), (k.warp, warps), k.sync, (0, log))
         at = words + (k.warp << LOG_OF_WARP)
-        warp = Team((k.lane, 32), (0, 1), k.sync_warp, (at, LOG_OF_WARP), 1 + k.warp, QUEUES[1])
+        warp = Team((k.lane, 32), (0, 1), k.sync_warp, (at, LOG_OF_WARP))
         self.of_cta, self.of_warp = (Tables(k, team, m.heads, table) for team in (cta, warp))
         if log is None:
             self.of_cta.clear(words)
@@ -131,10 +131,13 @@ class _Triangles:
     def run(self, last):
         """last: the last place of `big`."""
         k, m = self.k, self.m
-        number = k.load(m.totals, NUMBER, cache="nc")
-        low, high = self._big_vertices(self.of_cta, number, lambda i: i, 0, 0)
-        number = k.load(m.totals, MEDIUM, cache="nc")
-        low, high = self._big_vertices(self.of_warp, number, lambda i: last - i, low, high)
+        low, high = self._by_ctas()
+        first, step = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
+
+        def vertex(i, low, high):
+            return self._big_vertex(self.of_warp, last - i, low, high)[1:]
+
+        low, high = k.for_(first, k.load(m.totals, MEDIUM, cache="nc"), step, vertex, low, high)
         low, high = k.spread_warps(self.n, self._short_rows, low, high)
         if self.each:
             return
@@ -148,37 +151,44 @@ class _Triangles:
 
     # ---- Vertices with a table ----
 
-    def _big_vertices(self, tables: Tables, number, place, low, high):
-        """The triangles of the vertices 0 .. number - 1 of a list, at `place` of `big`."""
-        k, m, team = self.k, self.m, tables.team
-        most, is_first = team.most(), team.threads[0] == 0
+    def _by_ctas(self):
+        """The triangles of the first vertices of `big`, which CTAs take from a queue."""
+        k, m = self.k, self.m
+        number = k.load(m.totals, NUMBER, cache="nc")
 
         def take():
-            k.store(self.next, team.next, k.atomic("add", m.control, team.queue, 1))
+            k.store(self.next, 0, k.atomic("add", m.control, QUEUE, 1))
+
+        k.if_(k.thread == 0, take)
+        k.sync()
+        first = k.load(self.next, 0)
+        k.sync()
 
         def vertex(i, low, high):
-            x = k.load(m.big, place(i), cache="nc")
-            begin, size = self._row(x, None)
-            k.if_(is_first, take)  # read behind the first barrier
+            return self._big_vertex(self.of_cta, i, low, high, take)
 
-            def part(p, taken, low, high):
-                del taken
-                many = k.minimum(size - p, most)
-                table = tables.fill(begin + p, many)
-                taken = k.load(self.next, team.next)
-                found = self._neighbours(x, size, tables, table, low)
-                self._add_sum(x, found - low)
-                team.sync()
-                tables.empty(begin + p, many)
-                return taken, *_carried(k, found, high)
+        return k.while_(lambda i, low, high: i < number, vertex, first, 0, 0)[1:]
 
-            return k.for_(0, size, most, part, number, low, high)
+    def _big_vertex(self, tables: Tables, place, low, high, take=None):
+        """The triangles of the vertex at a place of `big`; take: stores the number of the next."""
+        k, m, team = self.k, self.m, tables.team
+        x = k.load(m.big, place, cache="nc")
+        begin, size = self._row(x, None)
+        if take is not None:
+            k.if_(team.threads[0] == 0, take)  # read behind the first barrier
 
-        k.if_(is_first, take)
-        team.sync()
-        first = k.load(self.next, team.next)
-        team.sync()
-        return k.while_(lambda i, low, high: i < number, vertex, first, low, high)[1:]
+        def part(p, taken, low, high):
+            many = k.minimum(size - p, team.most())
+            table = tables.fill(begin + p, many)
+            if take is not None:
+                taken = k.load(self.next, 0)
+            found = self._neighbours(x, size, tables, table, low)
+            self._add_sum(x, found - low)
+            team.sync()
+            tables.empty(begin + p, many)
+            return taken, *_carried(k, found, high)
+
+        return k.for_(0, size, team.most(), part, 0, low, high)
 
     def _add(self, v, found):
         """One triangle more for v where it was found, if they are counted for each vertex."""

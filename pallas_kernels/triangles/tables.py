@@ -24,16 +24,12 @@ class Team(NamedTuple):
         sync: waits for all of them.
         table: (first word of the table, logarithm of its words at most); None for the logarithm: a
             bit for each vertex.
-        next: word of shared memory for the number of the vertex that is next.
-        queue: control word, vertices taken by all teams of this kind.
     """
 
     threads: tuple[Any, int]
     warps: tuple[Any, int]
     sync: Callable[[], None]
     table: tuple[Any, int | None]
-    next: Any
-    queue: int
 
     def most(self) -> int:
         """Heads that go through the table together, at most."""

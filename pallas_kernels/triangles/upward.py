@@ -3,8 +3,9 @@
 Method: the rank of a vertex is (degree, number), so no vertex has more than sqrt(2 m) edges to
 higher ranks (Chiba, Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J. Comput. 14,
 1985). Each row is compacted where it begins, so no offsets are summed and no CTA waits for another.
-A warp compares 32 rows together; rows of LONG entries or more are listed in shared memory and then
-compared by a whole CTA, which leaves their heads in any order.
+A warp compares 32 rows together; rows of MIDDLE entries or more are listed in shared memory and
+then compared by a warp each, those of LONG entries by the whole CTA, which leaves their heads in
+any order.
 
 Traffic: an entry and two offsets (mostly of one sector) a stored entry, a word an edge written, two
 words a vertex. Atomics: one for 32 rows of which one has BIG edges or more; in shared memory one
@@ -22,9 +23,10 @@ import jax
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 
-BIG = 16  # vertices of so many edges to higher ranks have a table (`count.py`)
+BIG = 8  # vertices of so many edges to higher ranks have a table (`count.py`)
+MIDDLE = 128  # entries of a row that a warp takes alone
 LONG = 2048  # entries of a row that a CTA takes
-LISTED = 1024  # capacity of the list of long rows of a CTA
+LISTED = 1024  # capacity of the lists of middle and of long rows of a CTA, each
 UNROLL = 4  # strides of 32 entries that are in flight together
 FEW, SHORT = 64, 512  # big vertices of at most FEW heads and SHORT entries are for a warp
 NUMBER, EDGES, MEDIUM = 40, 41, 42  # control words: big vertices, edges, big vertices for warps
@@ -62,7 +64,7 @@ def upward(indptr: jax.Array, indices: jax.Array, grid: Grid = DEFAULT_GRID) -> 
         {"rows": 2 * max(n, 1), "heads": max(nse, 1), "big": capacity},
         ctas=grid.ctas or 2 * resident_ctas(),
         threads=grid.threads or 512,
-        shared_words=LISTED + 8,
+        shared_words=2 * LISTED + 8,
         name="upward_edges",
         interpret=grid.interpret,
     )
@@ -74,8 +76,9 @@ class _Upward:
 
     def __init__(self, k: Any, m: Any, n: int, capacity: int):
         self.k, self.m, self.n, self.capacity = k, m, n, capacity
-        # shared: the long rows of this CTA; how many they are, the heads of the current one
-        self.listed, self.count = k.shared(LISTED), k.shared(4)
+        # shared: the middle and the long rows of this CTA; how many they are (words 2 and 0), the
+        # heads of the current long one
+        self.listed, self.count = k.shared(2 * LISTED), k.shared(4)
         k.store(self.count, k.thread, 0, mask=k.thread < 4)
         k.sync()
 
@@ -83,20 +86,33 @@ class _Upward:
         k, m = self.k, self.m
         (edges,) = k.spread_warps(self.n, self._rows, 0)
         k.sync()
-        (more,) = k.for_(0, k.minimum(k.load(self.count, 0), LISTED), 1, self._long_row, 0)
-        edges = k.warp_sum(edges + more)
+        middle, long = (k.minimum(k.load(self.count, j), LISTED) for j in (2, 0))
+        (edges,) = k.for_(k.warp, middle, k.threads // 32, self._middle_row, edges)
+        (edges,) = k.for_(0, long, 1, self._long_row, edges)
+        edges = k.warp_sum(edges)
         k.reduce("add", m.control, EDGES, edges, mask=(k.lane == 0) & (edges != 0))
 
     def _rows(self, v, edges):
         """The rows of a warp, one a lane; gives `edges` and their number more."""
         k, m = self.k, self.m
         begin, end = k.row(m.indptr, v, v < self.n)
-        long = end - begin >= LONG
-        place = k.atomic("add", self.count, 0, 1, mask=long)
-        long = long & (place < LISTED)
-        k.store(self.listed, place, v, mask=long)
-        number = self._compact(v, begin, k.where(long, 0, end - begin))
-        self._finish(v, (begin, end), number, (v < self.n) & ~long)
+        size, listed = end - begin, k.const(False, "i1")
+        for j, some in ((0, size >= LONG), (2, (size >= MIDDLE) & (size < LONG))):
+            place = k.atomic("add", self.count, j, 1, mask=some)
+            some = some & (place < LISTED)
+            k.store(self.listed, (LISTED if j else 0) + place, v, mask=some)
+            listed = listed | some
+        number = self._compact(v, begin, k.where(listed, 0, size))
+        self._finish(v, (begin, end), number, (v < self.n) & ~listed)
+        return edges + number
+
+    def _middle_row(self, j, edges):
+        """A row by this warp."""
+        k, first = self.k, self.k.lane == 0
+        v = k.load(self.listed, LISTED + j)
+        begin, end = k.row(self.m.indptr, v)
+        number = self._compact(v, begin, k.where(first, end - begin, 0))
+        self._finish(v, (begin, end), number, first)
         return edges + number
 
     def _finish(self, v, row, number, mask):

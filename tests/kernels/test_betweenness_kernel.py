@@ -11,6 +11,7 @@ import pytest
 
 from pallas_kernels import betweenness as module
 from pallas_kernels.betweenness import betweenness
+from pallas_kernels.simt.device import Grid
 from tests.kernels.test_lowering import lower, ring
 
 
@@ -33,7 +34,7 @@ def expected(g, sources, endpoints):
 
 
 def run(g, sources, endpoints=False, ctas=2, threads=64):
-    how = {"ctas": ctas, "threads": threads, "interpret": True, "endpoints": endpoints}
+    how = {"grid": Grid(ctas, threads, True), "endpoints": endpoints}
     f = jax.jit(functools.partial(betweenness, **how))
     passed, infinite = f(*map(jnp.asarray, rows_of(g)), jnp.asarray(sources, jnp.int32))
     inside = [s for s in sources if s < len(g)]
@@ -79,7 +80,7 @@ def test_more_paths_than_float32_holds():
     g = nx.empty_graph(layers.size)
     g.add_edges_from((a, b) for one, two in itertools.pairwise(layers) for a in one for b in two)
     arrays = *map(jnp.asarray, rows_of(g)), jnp.zeros(1, jnp.int32)
-    assert bool(betweenness(*arrays, threads=64, interpret=True)[1])
+    assert bool(betweenness(*arrays, grid=Grid(None, 64, True))[1])
 
 
 def test_one_launch():

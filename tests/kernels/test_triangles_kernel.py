@@ -65,6 +65,7 @@ def with_bounds(monkeypatch, big, log=13, long=2048, few=64):
         monkeypatch.setattr(module, "BIG", big)
     monkeypatch.setattr(counting, "LOG", log)
     monkeypatch.setattr(orienting, "LONG", long)
+    monkeypatch.setattr(orienting, "MIDDLE", long // 2)
 
 
 @pytest.fixture(params=["bits", "words"], autouse=True)

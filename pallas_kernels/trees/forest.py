@@ -23,6 +23,7 @@ Floor (H200): 155 MB of rmat18's columns and keys, 0.04 ms; two gathers for 6.3M
 import types
 
 import jax
+import jax.numpy as jnp
 
 from ..rows.flatten import Flat
 from ..rows.merge_path import CsrRows
@@ -39,14 +40,15 @@ MOST_SLOTS = 2**29 - 2**20  # so that int32 can index two lists of four words
 
 
 def spanning_forest(
-    indptr: jax.Array, indices: jax.Array, keys: jax.Array, *, grid: Grid = DEFAULT_GRID
+    indptr: jax.Array, indices: jax.Array, weights: jax.Array, *, grid: Grid = DEFAULT_GRID
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(slots, tails int32[n - 1], status int32): the forest of least (key, slot), slots ascending.
+    """(slots, tails int32[n - 1], status int32): the forest of least (weight, slot).
 
-    indptr int32[n + 1], indices, keys int32[nnz]: of a graph with both directions of every edge,
-    columns ascending in each row, none twice; n at least 2. An edge is named by its slot in the row
-    of its smaller endpoint, its tail, and has the key of that slot; self loops are ignored. Behind
-    the last edge, slots are nnz and tails n. status 0: right; otherwise a grid barrier expired.
+    indptr int32[n + 1], indices int32[nnz]: of a graph with both directions of every edge, columns
+    ascending in each row, none twice; n at least 2. weights: int32 or float32. An edge is named by
+    its slot in the row of its smaller endpoint, its tail, and has the weight of that slot; self
+    loops are ignored. Slots ascend; behind the last edge they are nnz, and tails n. status 0:
+    right; otherwise a grid barrier expired.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     ctas, share = grid.ctas or resident_ctas(), min(2 * LIGHT * n / max(nse, 1), 1.0)
@@ -54,12 +56,12 @@ def spanning_forest(
     c = Sizes(n, nse, nse // 2 + 1, -(-nse // 32), share, light, dense)
 
     def kernel(k, m):
-        k.report(m.status, _Forest(k, m, c).run())
+        k.report(m.status, _Forest(k, m, c, weights.dtype == jnp.float32).run())
 
     made = {"parent": n, "best": 4 * n, "work": 8 * c.capacity, "taken": c.words}
     out = launch(
         kernel,
-        {"indptr": indptr, "indices": indices, "keys": keys},
+        {"indptr": indptr, "indices": indices, "weights": weights},
         made | {"slots": n - 1, "tails": n - 1, "status": 1},
         ctas=ctas,
         threads=grid.threads or 512,
@@ -82,8 +84,10 @@ class _Rows(CsrRows):
 class _Forest(Rounds):
     """The forest of one launch."""
 
-    def __init__(self, k, m, c):
+    def __init__(self, k, m, c, floats):
+        """floats: whether weights are float32, not int32."""
         super().__init__(k, m, c)
+        self.floats = floats
         self.sample, self.counts, self.sums = k.shared(2 * SAMPLE), k.shared(32), k.shared(4)
 
     def run(self):
@@ -110,6 +114,15 @@ class _Forest(Rounds):
 
     # ---- Lists ----
 
+    def _keys(self, slots, masks):
+        """int32 in the order of the weights at some slots, -0 as 0."""
+        k = self.k
+        found = k.loads(self.m.weights, slots, masks, cache="nc")
+        if not self.floats:
+            return found
+        words = [k.bits(weight, "i32") for weight in found]
+        return [k.where(word < 0, -(word & 0x7FFFFFFF), word) for word in words]
+
     def _light_edges(self):
         """Lists the light edges, or all."""
         k, m, c = self.k, self.m, self.c
@@ -118,7 +131,7 @@ class _Forest(Rounds):
         def edges(places, owners, valid):
             heads = k.loads(m.indices, places, valid, cache="nc")
             masks = [t & (r < v) for (r,), v, t in zip(owners, heads, valid, strict=True)]
-            keys = k.loads(m.keys, places, masks, cache="nc")
+            keys = self._keys(places, masks)
             if most is not None:
                 light = [before(k, (key, p), most) for key, p in zip(keys, places, strict=True)]
                 masks = [t & x for t, x in zip(masks, light, strict=True)]
@@ -135,7 +148,7 @@ class _Forest(Rounds):
 
         def draw(i):
             slot = k.shr(i * 0x9E3779B1, 1) % size
-            k.store(self.sample, 2 * i, k.load(m.keys, slot, cache="nc"))
+            k.store(self.sample, 2 * i, self._keys([slot], [None])[0])
             k.store(self.sample, 2 * i + 1, slot)
 
         def pair(j):
@@ -178,7 +191,7 @@ class _Forest(Rounds):
                 slot = self._slot_of(v, r, mask & (v < r))
                 slot = k.where(v < r, slot, p)
                 masks.append(mask)
-                found.append((mine, root, k.load(m.keys, slot, mask=mask, cache="nc"), slot))
+                found.append((mine, root, self._keys([slot], [mask])[0], slot))
             self.append(turn, found, masks)
 
         def row(r, valid):

@@ -59,6 +59,8 @@ def check(graph, keys, grid=DEFAULT_GRID):
 def check_all(graph, seed, grid=DEFAULT_GRID):
     for most in (1, 3, 2**31 - 1):  # all equal or nearly, many ties, none
         check(graph, keys_of(graph, most, seed), grid)
+    signed = np.array([-np.inf, -1.5, -1e-40, -0.0, 0.0, 1e-40, 2.5, np.inf], np.float32)
+    check(graph, np.random.default_rng(seed).choice(signed, len(graph[1])), grid)
 
 
 @pytest.mark.parametrize("name", [name for name in GRAPHS if len(GRAPHS[name][0]) > 2])

@@ -86,6 +86,15 @@ def _all(k, forest, symmetric):
     return ok
 
 
+def most_frequent(k, label):
+    """The label that most lanes of a warp have."""
+    votes = k.const(0)
+    for d in range(32):
+        votes = votes + k.cast(k.shfl(label, d) == label, "i32")
+    most = k.warp_fold(k.maximum, votes)
+    return k.shfl(label, k.ctz(k.ballot(votes == most)))
+
+
 class Forest:
     """A forest over n vertices; the edges of `rows` vertices, from `first` on, link its trees.
 
@@ -186,12 +195,7 @@ class Forest:
         def some():
             start = k.load(self.labels, k.lane * max(self.n // 32, 1) % self.n, cache="fresh")
             label = self._root(start, k.load(self.labels, start, cache="fresh"))
-            votes = k.const(0)
-            for d in range(32):
-                votes = votes + k.cast(k.shfl(label, d) == label, "i32")
-            most = k.warp_fold(k.maximum, votes)
-            winner = k.shfl(label, k.ctz(k.ballot(votes == most)))
-            k.store(self.control, LARGEST, ~winner, mask=k.lane == 0)
+            k.store(self.control, LARGEST, ~most_frequent(k, label), mask=k.lane == 0)
 
         k.if_((k.cta == 0) & (k.warp == 0), some)
 

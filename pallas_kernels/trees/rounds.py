@@ -6,6 +6,8 @@ becomes a child of the tree at the other endpoint; edges within a tree leave the
 
 from typing import Any, NamedTuple
 
+from ..components.one_gpu import most_frequent
+
 UNROLL = 2  # edges of a list that a thread has in flight
 NOTHING = 2**31 - 1, -1  # key and slot behind all others
 LISTED = 40  # control words 40, 41: edges in the list of even and of odd turns
@@ -69,12 +71,7 @@ class Rounds:
 
         def sample():
             (root,) = self._roots([k.lane * max(c.n // 32, 1) % c.n], [k.lane >= 0])
-            votes = k.const(0)
-            for d in range(32):
-                votes = votes + k.cast(k.shfl(root, d) == root, "i32")
-            most = k.warp_fold(k.maximum, votes)
-            winner = k.shfl(root, k.ctz(k.ballot(votes == most)))
-            k.store(self.bound, 2, winner, mask=k.lane == 0)
+            k.store(self.bound, 2, most_frequent(k, root), mask=k.lane == 0)
 
         k.if_(k.warp == 0, sample)
         k.sync()

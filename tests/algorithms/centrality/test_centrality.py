@@ -15,6 +15,7 @@ from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.algorithms.centrality import betweenness as api
 from jaxspv.algorithms.centrality import betweenness_xla
 from jaxspv.graph import Graph
+from pallas_kernels.simt.device import Grid
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -72,7 +73,7 @@ def test_which_are_searched_by_thread_blocks():
 @pytest.mark.parametrize("endpoints", [False, True])
 def test_thread_blocks_count_the_same(monkeypatch, symmetric, endpoints):
     """The kernel interpreted, called as it is on a GPU."""
-    kernel = functools.partial(api.betweenness_kernel, ctas=2, threads=64, interpret=True)
+    kernel = functools.partial(api.betweenness_kernel, grid=Grid(2, 64, True))
     monkeypatch.setattr(api, "betweenness_kernel", kernel)
     A = random_matrix(30, 70, 3, symmetric=symmetric)
     how = {"weighted": False, "endpoints": endpoints}

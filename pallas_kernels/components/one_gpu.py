@@ -26,7 +26,6 @@ from ..simt.launch import launch
 
 SAMPLED = 2  # neighbours of every vertex that are linked before the sample
 UNROLL = 4  # vertices that a thread has in flight
-EARLY = True
 LONG = 1024  # a row of so many edges or more is shared by the warps of a CTA
 LISTED = 2048  # capacity of the list of long rows of a CTA
 SHARED = LISTED + 4  # words of shared memory
@@ -66,9 +65,8 @@ def components(
 def _all(k, forest, symmetric):
     forest.plant()
     k.grid_barrier(forest.control)
-    if EARLY:
-        forest.compress()
-        k.grid_barrier(forest.control)
+    forest.compress()
+    k.grid_barrier(forest.control)
     for r in range(SAMPLED):
         forest.hook(r)
         k.grid_barrier(forest.control)

@@ -114,7 +114,7 @@ class _Sizes(NamedTuple):
 class _Waiting:
     """The vertices of one warp; subclasses define how they are decided.
 
-    results: names of arrays of a word for each vertex that they write beside `state`.
+    results: names of arrays that they write, a word for each vertex, in addition to `state`.
     """
 
     results: tuple[str, ...] = ()

@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 
 from .rows.worklist import MORE, Worklist, edges_of
-from .simt.device import resident_ctas
+from .simt.device import DEFAULT_GRID, Grid, resident_ctas
 from .simt.launch import launch
 
 STACK = 128  # capacity of the stack of a warp
@@ -53,12 +53,7 @@ class State(NamedTuple):
 
 
 def cores(
-    indptr: jax.Array,
-    indices: jax.Array,
-    *,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    indptr: jax.Array, indices: jax.Array, *, grid: Grid = DEFAULT_GRID
 ) -> tuple[jax.Array, jax.Array]:
     """(core numbers int32[n], status int32) of a symmetric graph; self loops do not count.
 
@@ -68,7 +63,7 @@ def cores(
     n = indptr.shape[0] - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
-    capacity = Worklist.capacity(n, indices.shape[0])
+    capacity, threads = Worklist.capacity(n, indices.shape[0]), grid.threads or 1024
 
     def kernel(k, m):
         stack, above = k.shared(k.threads // 32 * STACK), k.shared(4)
@@ -79,11 +74,11 @@ def cores(
         kernel,
         {"indptr": indptr, "indices": indices},
         {"degree": n, "pieces": 2 * PIECE_WORDS * capacity, "status": 1},
-        ctas=ctas or resident_ctas(),
+        ctas=grid.ctas or resident_ctas(),
         threads=threads,
         shared_words=threads // 32 * STACK + Worklist.shared_words(PIECE_WORDS) + 4,
         name="cores",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return out["degree"], out["status"][0]
 

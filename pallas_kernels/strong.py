@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from .rows.worklist import MORE, Worklist, edges_of
-from .simt.device import resident_ctas
+from .simt.device import DEFAULT_GRID, Grid, resident_ctas
 from .simt.launch import launch
 
 UNROLL = 2
@@ -51,13 +51,7 @@ class State(NamedTuple):
 
 
 def strong(
-    indptr: jax.Array,
-    indices: jax.Array,
-    pivot: jax.Array,
-    *,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    indptr: jax.Array, indices: jax.Array, pivot: jax.Array, *, grid: Grid = DEFAULT_GRID
 ) -> tuple[jax.Array, jax.Array]:
     """(labels int32[n], status int32): for each vertex the least vertex of its strong component.
 
@@ -86,11 +80,11 @@ def strong(
             "pieces": 2 * PIECE_WORDS * capacity,
             "status": 1,
         },
-        ctas=ctas or resident_ctas(),
-        threads=threads,
+        ctas=grid.ctas or resident_ctas(),
+        threads=grid.threads or 1024,
         shared_words=Worklist.shared_words(PIECE_WORDS),
         name="strong",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return out["labels"], out["status"][0]
 

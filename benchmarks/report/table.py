@@ -279,10 +279,40 @@ def _compiled(records: list[Record]) -> list[str]:
     return [markdown(["graph and algorithm", *ours, *libraries, "times as fast"], rows)]
 
 
+def _gpu_programs(records: list[Record]) -> list[str]:
+    """Sums of kernel times beside the fastest program, and its answer where it is another."""
+    ours, cases = ("jaxspv", "jaxspv, call"), {}
+    for r in records:
+        cases.setdefault(r["case"], {}).setdefault(r["program"], r)
+    rows, ratios = [], {}
+    for case, row in sorted(cases.items(), key=lambda item: item[0].split()[::-1]):
+        mine, theirs = row.get(ours[0]), [r for p, r in row.items() if p not in ours]
+        best = min(theirs, key=lambda r: r["median_ms"], default=None)
+        ratio = best["median_ms"] / mine["median_ms"] if best and mine else None
+        if ratio is not None:
+            ratios.setdefault(case.split(maxsplit=1)[1], []).append(ratio)
+        said = [
+            f"{key} {mine[key]:.6g} / {best[key]:.6g}"
+            for key in ("modularity", "size", "colors")
+            if mine and best and mine.get(key) != best.get(key)
+        ]
+        name = best["program"] if best else None
+        rows.append([case, *(cell(row.get(p)) for p in ours), name, cell(best), ratio, *said[:1]])
+        rows[-1] += [None] * (7 - len(rows[-1]))
+    headers = ["graph and algorithm", "kernels", "call", "program", "its kernels", "times as fast"]
+    means = [[a, geometric_mean(r), min(r)] for a, r in sorted(ratios.items())]
+    return [
+        "Sums of kernel times in a profile (ms); a call from Python by the host's clock",
+        markdown([*headers, "answers where they differ"], rows),
+        markdown(["algorithm", "times as fast, geometric mean", "least"], means),
+    ]
+
+
 # The others share one form.
 FORMS = {
     "accuracy": _accuracy,
     "compiled": _compiled,
+    "gpu_programs": _gpu_programs,
     "yang2015": _yang,
     "loops": _loops,
     "road": _road,

@@ -15,7 +15,7 @@ from ..rows.by_vertex import Vertices
 from ..simt.barrier import MeshBarrier
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
-from .one_gpu import SAMPLED, SHARED, Forest
+from .one_gpu import LARGEST, SAMPLED, SHARED, Forest
 
 NO_VERTEX = 2**31 - 1
 
@@ -92,7 +92,8 @@ class _Exchange(Forest):
         skip, turn = k.const(-1), 1
         if symmetric:
             self._join(turn)
-            skip, turn = self.largest(), turn + 2
+            self.sample()
+            skip, turn = ~k.grid_barrier(self.control, [(self.control, LARGEST)])[1], turn + 2
         self.rest(skip)
         self._settle()
         ok = self._join(turn)
@@ -115,7 +116,7 @@ class _Exchange(Forest):
         def one(v):
             for s in range(k.devices):
                 label = k.load(received, s * self.n + v, cache="fresh")
-                self.link(v, label, (label != v) & (k.device != s))
+                self.link([v], [label], [(label != v) & (k.device != s)])
 
         k.spread(self.n, one)
         # no device may send again before all have read what they received

@@ -8,7 +8,7 @@ visit their other neighbours. That skips nearly all edges of a graph with a gian
 needs both directions of an edge: for a graph that is not symmetric, all edges are visited.
 
 Cost: n (rounds + 1) gathers for the sampled rounds and about as many for the compressions, then
-one gather an edge of the vertices outside the largest tree; 9 grid barriers. An atomic
+one gather an edge of the vertices outside the largest tree; 8 grid barriers. An atomic
 (compare-and-swap) for each hook. Climbing ends: the larger of the two labels falls in every step.
 
 Measured (H200): rmat18 0.128 ms in the kernel: 9.4 MB from memory, 0.07M atomics, 460 GB/s from L2,
@@ -21,10 +21,11 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 
 SAMPLED = 2  # neighbours of every vertex that are linked before the sample
+UNROLL = 4  # vertices that a thread has in flight
 LONG = 1024  # a row of so many edges or more is shared by the warps of a CTA
 LISTED = 2048  # capacity of the list of long rows of a CTA
 SHARED = LISTED + 4  # words of shared memory
@@ -32,13 +33,7 @@ LARGEST = 40  # control word: ~root of the largest tree of the sample
 
 
 def components(
-    indptr: jax.Array,
-    indices: jax.Array,
-    *,
-    symmetric: bool = True,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    indptr: jax.Array, indices: jax.Array, *, symmetric: bool = True, grid: Grid = DEFAULT_GRID
 ) -> tuple[jax.Array, jax.Array]:
     """(labels int32[n], status int32): the least vertex of the weakly connected component.
 
@@ -58,11 +53,11 @@ def components(
         kernel,
         {"indptr": indptr, "indices": indices},
         {"labels": n, "status": 1},
-        ctas=ctas or resident_ctas(),
-        threads=threads,
+        ctas=grid.ctas or resident_ctas(),
+        threads=grid.threads or 1024,
         shared_words=SHARED,
         name="components",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return out["labels"], out["status"][0]
 
@@ -75,17 +70,27 @@ def _all(k, forest, symmetric):
     for r in range(SAMPLED):
         forest.hook(r)
         k.grid_barrier(forest.control)
+        if r == SAMPLED - 1:  # roots do not change until the trees are linked again
+            forest.sample()
         forest.compress()
-        k.grid_barrier(forest.control)
-    skip = k.const(-1)
-    if symmetric:
-        # all CTAs must skip the same tree: an edge between two skipped trees would be lost
-        skip = forest.largest()
-    forest.rest(skip)
+        if r < SAMPLED - 1:
+            k.grid_barrier(forest.control)
+    # all CTAs must skip the same tree: an edge between two skipped trees would be lost
+    _, word = k.grid_barrier(forest.control, [(forest.control, LARGEST)])
+    forest.rest(~word if symmetric else k.const(-1))
     k.grid_barrier(forest.control)
     forest.compress()
     (ok,) = k.grid_barrier(forest.control)
     return ok
+
+
+def most_frequent(k, label):
+    """The label that most lanes of a warp have."""
+    votes = k.const(0)
+    for d in range(32):
+        votes = votes + k.cast(k.shfl(label, d) == label, "i32")
+    most = k.warp_fold(k.maximum, votes)
+    return k.shfl(label, k.ctz(k.ballot(votes == most)))
 
 
 class Forest:
@@ -100,38 +105,54 @@ class Forest:
         self.long_rows, self.count = k.shared(LISTED), k.shared(4)
         k.store(self.count, k.thread, 0, mask=k.thread < 4)
 
+    def _several(self, size, f):
+        """f(i, valid) for i = 0 .. size - 1: lists of UNROLL numbers at a time, to be loaded for
+        together, and which of them are below `size`."""
+        k = self.k
+        step = k.ctas * k.threads
+
+        def some(first):
+            places = [first + j * step for j in range(UNROLL)]
+            f(places, [place < size for place in places])
+
+        k.for_(k.cta * k.threads + k.thread, size, UNROLL * step, some)
+
     def plant(self):
         """The parent of every vertex becomes its first neighbour, if that is smaller."""
         k = self.k
 
-        def one(i):
-            v, near = self.first + i, self._neighbour(i, 0)
-            k.store(self.labels, v, k.where(near < 0, v, k.minimum(near, v)))
+        def some(rows, valid):
+            near = self._neighbours(rows, valid, 0)
+            for i, w, t in zip(rows, near, valid, strict=True):
+                v = self.first + i
+                k.store(self.labels, v, k.where(w < 0, v, k.minimum(w, v)), mask=t)
 
-        k.spread(self.rows, one)
+        self._several(self.rows, some)
 
     def hook(self, r):
         """Links every vertex of the rows to its neighbour number r."""
 
-        def one(i):
-            v, near = self.first + i, self._neighbour(i, r)
+        def some(rows, valid):
+            near, each = self._neighbours(rows, valid, r), [self.first + i for i in rows]
             # a first neighbour below v is its parent already
-            self.link(v, near, near > v if r == 0 else near >= 0)
+            pairs = zip(each, near, strict=True)
+            self.link(each, near, [w > v if r == 0 else w >= 0 for v, w in pairs])
 
-        self.k.spread(self.rows, one)
+        self._several(self.rows, some)
 
-    def _neighbour(self, i, r):
-        """The r-th neighbour of row i, -1 if it has fewer."""
+    def _neighbours(self, rows, valid, r):
+        """The r-th neighbour of each row, -1 if it has fewer."""
         k, m = self.k, self.m
-        start = k.load(m.indptr, i, cache="nc") + r
-        valid = start < k.load(m.indptr, i + 1, cache="nc")
-        return k.load(m.indices, start, mask=valid, other=-1, cache="nc")
+        ends = [k.row(m.indptr, i, t) for i, t in zip(rows, valid, strict=True)]
+        starts = [begin + r for begin, _ in ends]
+        there = [start < end for start, (_, end) in zip(starts, ends, strict=True)]
+        return k.loads(m.indices, starts, there, other=-1, cache="nc")
 
-    def link(self, u, v, mask):
-        """Joins the trees of u and v: the larger root becomes a child. Labels never grow."""
+    def link(self, tails, heads, masks):
+        """Joins the trees of the ends of edges: the larger root becomes a child. Labels never
+        grow."""
         k, labels = self.k, self.labels
-        a = k.load(labels, u, mask=mask, cache="fresh")
-        b = k.load(labels, v, mask=mask, cache="fresh")
+        ends = [k.loads(labels, end, masks, cache="fresh") for end in (tails, heads)]
 
         def climb(a, b):
             high, low = k.maximum(a, b), k.minimum(a, b)
@@ -141,40 +162,40 @@ class Forest:
             # linked (the word still held `high`), or continue from its parent
             return k.where(above == high, low, above), low
 
-        k.while_(lambda a, b: a != b, climb, a, b)
+        for a, b in zip(*ends, strict=True):
+            k.while_(lambda a, b: a != b, climb, a, b)
+
+    def _root(self, label, above):
+        """The root of a vertex with this label, whose label is `above`."""
+
+        def climb(label, above):
+            return above, self.k.load(self.labels, above, cache="fresh")
+
+        return self.k.while_(lambda label, above: label != above, climb, label, above)[0]
 
     def compress(self):
         """Every label becomes its root."""
         k, labels = self.k, self.labels
 
-        def one(v):
-            start = k.load(labels, v, cache="fresh")
-            label, _ = k.while_(
-                lambda label, above: label != above,
-                lambda label, above: (above, k.load(labels, above, cache="fresh")),
-                start,
-                k.load(labels, start, cache="fresh"),
-            )
-            k.store(labels, v, label, mask=label != start)
+        def some(vertices, valid):
+            starts = k.loads(labels, vertices, valid, cache="fresh")
+            above = k.loads(labels, starts, valid, cache="fresh")
+            for v, start, up, t in zip(vertices, starts, above, valid, strict=True):
+                label = self._root(start, up)
+                k.store(labels, v, label, mask=t & (label != start))
 
-        k.spread(self.n, one)
+        self._several(self.n, some)
 
-    def largest(self):
-        """The most frequent root of 32 sampled vertices, the same in all CTAs: CTA 0 writes it to
-        control word LARGEST, a grid barrier follows."""
+    def sample(self):
+        """CTA 0 writes the most frequent root of 32 vertices to control word LARGEST, as ~root."""
         k = self.k
 
-        def sample():
-            label = k.load(self.labels, k.lane * max(self.n // 32, 1) % self.n, cache="fresh")
-            votes = k.const(0)
-            for d in range(32):
-                votes = votes + k.cast(k.shfl(label, d) == label, "i32")
-            most = k.warp_fold(k.maximum, votes)
-            winner = k.shfl(label, k.ctz(k.ballot(votes == most)))
-            k.store(self.control, LARGEST, ~winner, mask=k.lane == 0)
+        def some():
+            start = k.load(self.labels, k.lane * max(self.n // 32, 1) % self.n, cache="fresh")
+            label = self._root(start, k.load(self.labels, start, cache="fresh"))
+            k.store(self.control, LARGEST, ~most_frequent(k, label), mask=k.lane == 0)
 
-        k.if_((k.cta == 0) & (k.warp == 0), sample)
-        return ~k.grid_barrier(self.control, [(self.control, LARGEST)])[1]
+        k.if_((k.cta == 0) & (k.warp == 0), some)
 
     def rest(self, skip):
         """Links the neighbours after the sampled ones of all rows outside the tree `skip`."""
@@ -193,9 +214,8 @@ class Forest:
             size = k.where(listed, 0, size)
 
             def edge(places, payloads, valid):
-                (at,), ((i,),), (valid,) = places, payloads, valid
-                near = k.load(m.indices, at, mask=valid, cache="nc")
-                self.link(self.first + i, near, valid)
+                near = k.loads(m.indices, places, valid, cache="nc")
+                self.link([self.first + i for (i,) in payloads], near, valid)
 
             flatten(k, start, size, (i,), edge, unroll=1)
 
@@ -209,7 +229,7 @@ class Forest:
             always = k.const(True, "i1")
 
             def edge(e):
-                self.link(self.first + i, k.load(m.indices, e, cache="nc"), always)
+                self.link([self.first + i], [k.load(m.indices, e, cache="nc")], [always])
 
             k.for_(start + k.thread, end, k.threads, edge)
 

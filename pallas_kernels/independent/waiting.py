@@ -30,7 +30,6 @@ or rows read by one lane for longer: no change.
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
@@ -59,8 +58,8 @@ def independent_set(
     ones the smaller vertex is first; n at most 2^28. status 0: right; otherwise a warp polled
     `limit` times without success.
     """
-    words, status = _decided(_Set, "independent_set", indptr, indices, priority, grid, limit)
-    return words == IN, status
+    out = _decided(_Set, "independent_set", indptr, indices, priority, grid, limit)
+    return out["state"] == IN, out["control"][ABORT]
 
 
 def coloring(
@@ -77,15 +76,13 @@ def coloring(
     Operands and status as for `independent_set`. For graphs of short chains: every vertex
     waits for the last of its earlier neighbours.
     """
-    words, status = _decided(_Colors, "coloring", indptr, indices, priority, grid, limit)
-    return -1 - words, status
+    out = _decided(_Colors, "coloring", indptr, indices, priority, grid, limit)
+    return out["colors"], out["control"][ABORT]
 
 
 def _decided(rule, name, indptr, indices, priority, grid, limit):
-    """(words, status) of all vertices."""
+    """The arrays of a launch that decides all vertices, one or more."""
     n = indptr.shape[0] - 1
-    if n == 0:
-        return jnp.zeros(0, jnp.int32), jnp.int32(0)
     ctas, threads = grid.ctas or resident_ctas(), grid.threads or 1024
     warps = ctas * threads // 32
     capacity = -(-n // (32 * warps)) * 32  # vertices of a warp, in whole strides
@@ -93,10 +90,10 @@ def _decided(rule, name, indptr, indices, priority, grid, limit):
     def kernel(k, m):
         rule(k, m, _Sizes(n, capacity, limit)).run()
 
-    out = launch(
+    return launch(
         kernel,
         {"indptr": indptr, "indices": indices},
-        {"waiting": WORDS * capacity * warps},
+        {"waiting": WORDS * capacity * warps, **{name: n for name in rule.results}},
         inout={"state": priority},
         ctas=ctas,
         threads=threads,
@@ -104,7 +101,6 @@ def _decided(rule, name, indptr, indices, priority, grid, limit):
         name=name,
         interpret=grid.interpret,
     )
-    return out["state"], out["control"][ABORT]
 
 
 class _Sizes(NamedTuple):
@@ -116,7 +112,12 @@ class _Sizes(NamedTuple):
 
 
 class _Waiting:
-    """The vertices of one warp; subclasses define how they are decided."""
+    """The vertices of one warp; subclasses define how they are decided.
+
+    results: names of arrays that they write, a word for each vertex, in addition to `state`.
+    """
+
+    results: tuple[str, ...] = ()
 
     def __init__(self, k, m, c):
         self.k, self.m, self.c = k, m, c
@@ -328,6 +329,8 @@ class _Colors(_Waiting):
     `taken` has a bit for colours 0 .. 31; if all are set, the row is read again for the next 32.
     """
 
+    results = ("colors",)
+
     def _add_colors(self, taken, words, valid):
         k = self.k
         for word, t in zip(words, valid, strict=True):
@@ -335,11 +338,16 @@ class _Colors(_Waiting):
             taken = k.where(t & k.below(color, 32), taken | k.bit(color), taken)
         return taken
 
+    def _put(self, v, color, mask):
+        """Colours vertices."""
+        self.k.reduce("min", self.m.state, v, -1 - color, mask=mask)
+        self.k.store(self.m.colors, v, color, mask=mask)
+
     def _end(self, v, row, taken, mask):
         k, m = self.k, self.m
         begin, end = row
         full = mask & (taken == -1)
-        k.reduce("min", m.state, v, -1 - k.ctz(~taken), mask=mask & ~full)
+        self._put(v, k.ctz(~taken), mask & ~full)
 
         def again(left):
             owner = k.ctz(left)
@@ -357,8 +365,7 @@ class _Colors(_Waiting):
                 return base, k.warp_fold(lambda x, y: x | y, taken)
 
             base, taken = k.while_(lambda base, taken: taken == -1, window, 0, -1)
-            color = base + k.ctz(~taken)
-            k.reduce("min", m.state, k.shfl(v, owner), -1 - color, mask=k.lane == 0)
+            self._put(k.shfl(v, owner), base + k.ctz(~taken), k.lane == 0)
             return left & (left - 1)
 
         k.while_(lambda left: left != 0, again, k.ballot(full))

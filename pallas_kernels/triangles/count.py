@@ -2,13 +2,11 @@
 
 Every triangle u -> v -> w, u -> w is a w in the rows of both ends of the edge u -> v. The shorter
 of the two rows is looked up in the longer one. A vertex x of BIG edges or more has a table in
-shared memory, made once by a CTA for all its neighbours y in the whole graph, in either direction,
-whose rows are shorter (of equal ones those of smaller number). So an edge costs the length of its
-shorter row, whichever direction it has. A table has a bit for each vertex where these fit (Bisson,
-Fatica, "High performance exact triangle counting on GPUs", IEEE TPDS 28, 2017), else a word for
-each head, by a hash (Pandey et al., "TRUST: triangle counting reloaded on GPUs", IEEE TPDS 32,
-2021). CTAs take vertices from a queue. Where both rows of an edge are short, its lanes compare them
-entry by entry.
+shared memory (`tables.py`), made once for all its neighbours y in the whole graph, in either
+direction, whose rows are shorter (of equal ones those of smaller number). So an edge costs the
+length of its shorter row, whichever direction it has. Tables are made by CTAs, those of vertices
+with few edges by warps. CTAs take vertices from a queue. Where both rows of an edge are short, its
+lanes compare them entry by entry.
 
 Traffic: for each neighbour of a big vertex its number and two words, for each edge the shorter row
 in strides of 32 lanes; a look-up in shared memory an entry. Hash tables are kept an eighth full;
@@ -17,35 +15,31 @@ memory for each of its heads.
 
 Floor (H200): rmat18 has 1.75e9 look-ups (3.4e9 if the row at the head of each edge is walked), 7 GB
 from L2, 1.5 ms; delaunay21 and grid1000 gather two words an edge, 0.06 and 0.02. Measured: upward
-edges and count of moscow-roads 0.014 + 0.010 ms, grid1000 0.030 + 0.033, delaunay21 0.136 + 0.25,
-coAuthorsDBLP 0.040 + 0.11; with hash tables whose lanes search alone rmat18 0.26 + 13.0, cnr-2000
-0.28 + 0.50, rmat21 1.7 + 226; fuller or emptier tables, other BIG and WIDE: within 10% of that.
+edges and count of moscow-roads 0.014 + 0.014 ms, grid1000 0.030 + 0.033, delaunay21 0.136 + 0.25,
+coAuthorsDBLP 0.043 + 0.11, rmat18 0.26 + 5.3, rmat21 1.7 + 130; cnr-2000 0.24 + 0.20, where tables
+by CTAs alone take 0.59 and tables from 16 edges on 0.30: its 103,550 big vertices have at most 64
+edges and 512 entries, all but 439.
 """
 
-import functools
-import operator
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import resident_ctas, target
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
 from ..simt.launch import launch
-from .upward import BIG, NUMBER, Upward
+from .tables import Table, Tables, Team
+from .upward import BIG, MEDIUM, NUMBER, Upward
 
 MOST_WORDS = 24 * 1024  # words of a table of bits at most: one fits into every GPU
 SPARE_WORDS = 512  # of shared memory, left free by each table
-LOG = 13  # logarithm of the words of the largest table
-MOST = 1 << (LOG - 1)  # entries of a table at most
-SPARE = 8  # words of a table for each entry, while they are few
+LOG = 13  # logarithm of the words of the largest hash table of a CTA
+LOG_OF_WARP = 8  # and of a warp
 WIDE = 32  # rows of so many edges or more are walked by a warp each
 UNROLL = 4  # strides of 32 entries that are in flight together
 WAVES = 4  # CTAs on a multiprocessor
-EMPTY = -1
-MIX = 0x9E3779B1
-QUEUE = 40  # control word: big vertices taken
-LAST = 2**31 - 1
+QUEUE = 43  # control word: vertices taken by CTAs
 CARRY = 30  # the higher word of a count is in multiples of 2^CARRY
 
 
@@ -56,83 +50,66 @@ class Counts(NamedTuple):
     high: jax.Array
 
 
-class Table(NamedTuple):
-    """The hash table of a row: its words but one, and the shift of a hash."""
-
-    last: Any
-    shift: Any
-
-
 def triangles(
-    indptr: jax.Array,
-    indices: jax.Array,
-    edges: Upward,
-    *,
-    ctas: int | None = None,
-    threads: int | None = None,
-    interpret: bool = False,
+    indptr: jax.Array, indices: jax.Array, edges: Upward, grid: Grid = DEFAULT_GRID
 ) -> Counts:
     """The number of triangles of an undirected graph.
 
     indptr int32[n + 1], indices int32[nnz]: as for `upward`, no edge twice; self loops do not
     count. edges: what it gives.
     """
-    ctas, threads = _grid(indptr.shape[0] - 1, ctas, threads)
+    ctas, threads = grid_of(indptr.shape[0] - 1, grid)
     made = {"low": ctas * threads, "high": ctas * threads}
-    out = _launched((indptr, indices, edges), made, {}, (ctas, threads), interpret)
+    out = _launched((indptr, indices, edges), made, {}, grid)
     return Counts(out["low"], out["high"])
 
 
 def triangles_of_vertices(
-    indptr: jax.Array,
-    indices: jax.Array,
-    edges: Upward,
-    *,
-    ctas: int | None = None,
-    threads: int | None = None,
-    interpret: bool = False,
+    indptr: jax.Array, indices: jax.Array, edges: Upward, grid: Grid = DEFAULT_GRID
 ) -> jax.Array:
     """int32[n]: the number of triangles of each vertex; arguments as of `triangles`.
 
     Three atomics a triangle more, or two where a warp walks a row.
     """
-    n, operands = indptr.shape[0] - 1, (indptr, indices, edges)
-    grid, start = _grid(n, ctas, threads), {"each": jnp.zeros(n, jnp.int32)}
-    return _launched(operands, {}, start, grid, interpret)["each"]
+    start = {"each": jnp.zeros(indptr.shape[0] - 1, jnp.int32)}
+    return _launched((indptr, indices, edges), {}, start, grid)["each"]
 
 
 def has_bits(n: int) -> bool:
-    """Whether a table has a bit for each vertex, not a word for each head."""
+    """Whether the table of a CTA has a bit for each vertex, not a word for each head."""
     return n <= 32 * MOST_WORDS
 
 
 def table_words(n: int) -> int:
-    """Words of shared memory of a table."""
+    """Words of shared memory of the table of a CTA."""
     return -(-n // 32) if has_bits(n) else 1 << LOG
 
 
-def _grid(n: int, ctas: int | None, threads: int | None) -> tuple[int, int]:
+def grid_of(n: int, grid: Grid = DEFAULT_GRID) -> tuple[int, int]:
     """CTAs, and threads of each: as many tables as fit, of all vertices at most WAVES."""
-    fitting = (target().shared_bytes // 4 - SPARE_WORDS) // (table_words(n) + SPARE_WORDS)
+    words = table_words(n) + (512 // 32 << LOG_OF_WARP)
+    fitting = (target().shared_bytes // 4 - SPARE_WORDS) // (words + SPARE_WORDS)
     waves = max(min(WAVES, fitting), 1)
-    return ctas or waves * resident_ctas(), threads or (256 if waves > 2 else 512 // waves * 2)
+    threads = grid.threads or (256 if waves > 2 else 512 // waves * 2)
+    return grid.ctas or waves * resident_ctas(), threads
 
 
-def _launched(operands, made, inout, grid, interpret):
-    """The arrays that a launch of `grid` (CTAs, threads of each) makes."""
+def _launched(operands, made, inout, grid):
+    """The arrays that a launch makes."""
     indptr, indices, edges = operands
     n = indptr.shape[0] - 1
+    ctas, threads = grid_of(n, grid)
     arrays = {"indptr": indptr, "indices": indices, "rows": edges.rows, "heads": edges.heads}
     return launch(
-        lambda k, m: _Triangles(k, m, n, "each" in inout).run(),
+        lambda k, m: _Triangles(k, m, n, "each" in inout).run(edges.big.shape[0] - 1),
         arrays | {"big": edges.big, "totals": edges.totals},
         made,
         inout=inout,
-        ctas=grid[0],
-        threads=grid[1],
-        shared_words=table_words(n) + 4,
+        ctas=ctas,
+        threads=threads,
+        shared_words=table_words(n) + (threads // 32 << LOG_OF_WARP) + 8,
         name="triangles",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
 
 
@@ -142,12 +119,26 @@ class _Triangles:
     def __init__(self, k: Any, m: Any, n: int, each: bool):
         """each: whether triangles are counted for each vertex, not for each thread."""
         self.k, self.m, self.n, self.each = k, m, n, each
-        self.bits, self.words = has_bits(n), table_words(n)
-        self.table, self.next = k.shared(self.words), k.shared(4)
+        warps, words = k.threads // 32, table_words(n)
+        table, self.next = k.shared(words + (warps << LOG_OF_WARP)), k.shared(4)
+        log = None if has_bits(n) else LOG
+        cta = Team((k.thread, k.threads), (k.warp, warps), k.sync, (0, log))
+        at = words + (k.warp << LOG_OF_WARP)
+        warp = Team((k.lane, 32), (0, 1), k.sync_warp, (at, LOG_OF_WARP))
+        self.of_cta, self.of_warp = (Tables(k, team, m.heads, table) for team in (cta, warp))
+        if log is None:
+            self.of_cta.clear(words)
 
-    def run(self):
+    def run(self, last):
+        """last: the last place of `big`."""
         k, m = self.k, self.m
-        low, high = self._big_vertices()
+        low, high = self._by_ctas()
+        first, step = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
+
+        def vertex(i, low, high):
+            return self._big_vertex(self.of_warp, last - i, low, high)[1:]
+
+        low, high = k.for_(first, k.load(m.totals, MEDIUM, cache="nc"), step, vertex, low, high)
         low, high = k.spread_warps(self.n, self._short_rows, low, high)
         if self.each:
             return
@@ -161,40 +152,44 @@ class _Triangles:
 
     # ---- Vertices with a table ----
 
-    def _big_vertices(self):
+    def _by_ctas(self):
+        """The triangles of the first vertices of `big`, which CTAs take from a queue."""
         k, m = self.k, self.m
         number = k.load(m.totals, NUMBER, cache="nc")
-        most = LAST if self.bits else MOST  # heads that go through the table together
-        if self.bits:
-            k.for_(k.thread, self.words, k.threads, lambda i: k.store(self.table, i, 0))
 
         def take():
             k.store(self.next, 0, k.atomic("add", m.control, QUEUE, 1))
-
-        def vertex(i, low, high):
-            x = k.load(m.big, i, cache="nc")
-            begin, size = self._row(x, None)
-            k.if_(k.thread == 0, take)  # read behind the first barrier
-
-            def part(p, taken, low, high):
-                del taken
-                table = self._fill(begin + p, k.minimum(size - p, most))
-                taken = k.load(self.next, 0)
-                found = self._neighbours(x, size, table, low)
-                self._add_sum(x, found - low)
-                low = found
-                k.sync()
-                if self.bits:
-                    self._clear_bits(begin + p, k.minimum(size - p, most))
-                return taken, *_carried(k, low, high)
-
-            return k.for_(0, size, most, part, number, low, high)
 
         k.if_(k.thread == 0, take)
         k.sync()
         first = k.load(self.next, 0)
         k.sync()
+
+        def vertex(i, low, high):
+            return self._big_vertex(self.of_cta, i, low, high, take)
+
         return k.while_(lambda i, low, high: i < number, vertex, first, 0, 0)[1:]
+
+    def _big_vertex(self, tables: Tables, place, low, high, take=None):
+        """The triangles of the vertex at a place of `big`; take: stores the number of the next."""
+        k, m, team = self.k, self.m, tables.team
+        x = k.load(m.big, place, cache="nc")
+        begin, size = self._row(x, None)
+        if take is not None:
+            k.if_(team.threads[0] == 0, take)  # read behind the first barrier
+
+        def part(p, taken, low, high):
+            many = k.minimum(size - p, team.most())
+            table = tables.fill(begin + p, many)
+            if take is not None:
+                taken = k.load(self.next, 0)
+            found = self._neighbours(x, size, tables, table, low)
+            self._add_sum(x, found - low)
+            team.sync()
+            tables.empty(begin + p, many)
+            return taken, *_carried(k, found, high)
+
+        return k.for_(0, size, team.most(), part, 0, low, high)
 
     def _add(self, v, found):
         """One triangle more for v where it was found, if they are counted for each vertex."""
@@ -208,69 +203,14 @@ class _Triangles:
             many = k.warp_sum(many)
             k.reduce("add", self.m.each, v, many, mask=(k.lane == 0) & (many != 0))
 
-    def _set_bits(self, begin, size):
-        """Sets the bits of some heads."""
-        k, m = self.k, self.m
-
-        def one(e):
-            w = k.load(m.heads, begin + e, cache="nc")
-            k.reduce("or", self.table, k.shr(w, 5), k.bit(w))
-
-        k.for_(k.thread, size, k.threads, one)
-        k.sync()
-
-    def _clear_bits(self, begin, size):
-        k, m = self.k, self.m
-
-        def one(e):
-            k.store(self.table, k.shr(k.load(m.heads, begin + e, cache="nc"), 5), 0)
-
-        k.for_(k.thread, size, k.threads, one)
-        k.sync()
-
-    def _fill(self, begin, size) -> Table:
-        """Makes the table of some heads."""
-        k, m = self.k, self.m
-        if self.bits:
-            self._set_bits(begin, size)
-            return Table(k.const(0), k.const(0))
-        log = k.shr(k.bits(k.cast(size * SPARE, "f32"), "i32"), 23) - 126  # 2^log > size SPARE
-        log = k.minimum(log, LOG)
-        table = Table((k.const(1) << log) - 1, 32 - log)
-        k.for_(k.thread, table.last + 1, k.threads, lambda i: k.store(self.table, i, EMPTY))
-        k.sync()
-
-        def insert(e):
-            w = k.load(m.heads, begin + e, cache="nc")
-            slot = k.shr(w * MIX, table.shift)
-            before = k.atomic_cas(self.table, slot, EMPTY, w)
-
-            def next_(slot, before, tries):
-                slot = (slot + 1) & table.last
-                return slot, k.atomic_cas(self.table, slot, EMPTY, w), tries + 1
-
-            k.while_(
-                lambda slot, before, tries: (
-                    (before != EMPTY) & (before != w) & (tries <= table.last)
-                ),
-                next_,
-                slot,
-                before,
-                0,
-            )
-
-        k.for_(k.thread, size, k.threads, insert)
-        k.sync()
-        return table
-
-    def _neighbours(self, x, size, table: Table, total):
+    def _neighbours(self, x, size, tables: Tables, table: Table, total):
         """`total` and the triangles of x with its neighbours of shorter rows."""
         k, m = self.k, self.m
         begin, end = k.row(m.indptr, x)
 
         def look(places, payloads, valid, total):
             owners = [y for (y,) in payloads] if self.each else None
-            return self._look(places, valid, table, total, owners)
+            return self._look(places, valid, (tables, table), total, owners)
 
         def some(j, valid, total):
             y = k.load(m.indices, begin + j, mask=valid, cache="nc")
@@ -284,7 +224,7 @@ class _Triangles:
 
                 def stride(e0, total):
                     places = [e0 + 32 * u + k.lane for u in range(UNROLL)]
-                    return self._look(places, [p < stop for p in places], table, total)
+                    return self._look(places, [p < stop for p in places], (tables, table), total)
 
                 (found,) = k.for_(start, stop, 32 * UNROLL, stride, total)
                 if self.each:
@@ -296,54 +236,22 @@ class _Triangles:
             payload = (y,) if self.each else ()
             return flatten(k, first, k.where(many < WIDE, many, 0), payload, look, total)
 
-        return k.distribute(end - begin, (k.warp, k.threads // 32), some, total)[0]
+        return k.distribute(end - begin, tables.team.warps, some, total)[0]
 
-    def _look(self, places, valid, table: Table, total, owners=None):
+    def _look(self, places, valid, table: tuple[Tables, Table], total, owners=None):
         """`total` and how many of the heads at some places, of rows of `owners`, are in the table.
 
         Called by whole warps.
         """
         k = self.k
         heads = k.loads(self.m.heads, places, valid, cache="nc")
-        hits = (self._bits_of if self.bits else self._words_of)(heads, valid, table)
+        hits = table[0].has(heads, valid, table[1])
         for i, (w, hit) in enumerate(zip(heads, hits, strict=True)):
             self._add(w, hit)
             if owners is not None:
                 self._add(owners[i], hit)
             total = total + k.cast(hit, "i32")
         return total
-
-    def _bits_of(self, heads, valid, table: Table):
-        """Whether the bits of these heads are set."""
-        k = self.k
-        words = k.loads(self.table, [k.shr(w, 5) for w in heads], valid)
-        return [(k.shr(word, w & 31) & 1) != 0 for w, word in zip(heads, words, strict=True)]
-
-    def _words_of(self, heads, valid, table: Table):
-        """Whether these heads are in the hash table.
-
-        The lanes of a warp search until all are through, so that they stay together.
-        """
-        k, many = self.k, len(heads)
-        slots = [k.shr(w * MIX, table.shift) for w in heads]
-        words = k.loads(self.table, slots, valid, other=EMPTY)
-
-        def searching(words):
-            return [(x != w) & (x != EMPTY) for x, w in zip(words, heads, strict=True)]
-
-        def going(tries, *state):
-            some = searching(state[many:])
-            return k.any(functools.reduce(operator.or_, some)) & (tries <= table.last)
-
-        def next_(tries, *state):
-            slots, words, some = state[:many], state[many:], searching(state[many:])
-            slots = [(slot + 1) & table.last for slot in slots]
-            found = k.loads(self.table, slots, some)
-            each = zip(some, found, words, strict=True)
-            return tries + 1, *slots, *(k.where(t, new, old) for t, new, old in each)
-
-        words = k.while_(going, next_, 0, *slots, *words)[1 + many :]
-        return [x == w for x, w in zip(words, heads, strict=True)]
 
     # ---- Edges between vertices without a table ----
 

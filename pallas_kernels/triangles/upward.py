@@ -3,8 +3,9 @@
 Method: the rank of a vertex is (degree, number), so no vertex has more than sqrt(2 m) edges to
 higher ranks (Chiba, Nishizeki, "Arboricity and subgraph listing algorithms", SIAM J. Comput. 14,
 1985). Each row is compacted where it begins, so no offsets are summed and no CTA waits for another.
-A warp compares 32 rows together; rows of LONG entries or more are listed in shared memory and then
-compared by a whole CTA, which leaves their heads in any order.
+A warp compares 32 rows together; rows of MIDDLE entries or more are listed in shared memory and
+then compared by a warp each, those of LONG entries by the whole CTA, which leaves their heads in
+any order.
 
 Traffic: an entry and two offsets (mostly of one sector) a stored entry, a word an edge written, two
 words a vertex. Atomics: one for 32 rows of which one has BIG edges or more; in shared memory one
@@ -19,14 +20,16 @@ from typing import Any, NamedTuple
 
 import jax
 
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 
-BIG = 16  # vertices of so many edges to higher ranks have a table (`count.py`)
+BIG = 8  # vertices of so many edges to higher ranks have a table (`count.py`)
+MIDDLE = 128  # entries of a row that a warp takes alone
 LONG = 2048  # entries of a row that a CTA takes
-LISTED = 1024  # capacity of the list of long rows of a CTA
+LISTED = 1024  # capacity of the lists of middle and of long rows of a CTA, each
 UNROLL = 4  # strides of 32 entries that are in flight together
-NUMBER, EDGES = 40, 41  # control words: big vertices listed, edges
+FEW, SHORT = 64, 512  # big vertices of at most FEW heads and SHORT entries are for a warp
+NUMBER, EDGES, MEDIUM = 40, 41, 42  # control words: big vertices, edges, big vertices for warps
 
 
 class Upward(NamedTuple):
@@ -35,8 +38,10 @@ class Upward(NamedTuple):
     Attributes:
         rows: int32[2 n], for each vertex where its heads begin and how many they are.
         heads: int32[nnz], from there on.
-        big: int32[...], the vertices of at least BIG heads, in any order.
-        totals: int32[...], word NUMBER: how many are in `big`; word EDGES: all heads.
+        big: int32[...], the vertices of at least BIG heads, in any order; those whose table a warp
+            makes from the end backwards.
+        totals: int32[...], word NUMBER: how many are at the start of `big`; word MEDIUM: at its
+            end; word EDGES: all heads.
     """
 
     rows: jax.Array
@@ -45,29 +50,23 @@ class Upward(NamedTuple):
     totals: jax.Array
 
 
-def upward(
-    indptr: jax.Array,
-    indices: jax.Array,
-    *,
-    ctas: int | None = None,
-    threads: int = 512,
-    interpret: bool = False,
-) -> Upward:
+def upward(indptr: jax.Array, indices: jax.Array, grid: Grid = DEFAULT_GRID) -> Upward:
     """The edges v -> w with (degree of v, v) < (degree of w, w).
 
     indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
     in any order, of a graph with both directions of every edge; degrees count stored entries.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
+    capacity = nse // BIG + 1
     out = launch(
-        lambda k, m: _Upward(k, m, n).run(),
+        lambda k, m: _Upward(k, m, n, capacity).run(),
         {"indptr": indptr, "indices": indices},
-        {"rows": 2 * max(n, 1), "heads": max(nse, 1), "big": nse // BIG + 1},
-        ctas=ctas or 2 * resident_ctas(),
-        threads=threads,
-        shared_words=LISTED + 8,
+        {"rows": 2 * max(n, 1), "heads": max(nse, 1), "big": capacity},
+        ctas=grid.ctas or 2 * resident_ctas(),
+        threads=grid.threads or 512,
+        shared_words=2 * LISTED + 8,
         name="upward_edges",
-        interpret=interpret,
+        interpret=grid.interpret,
     )
     return Upward(out["rows"], out["heads"], out["big"], out["control"])
 
@@ -75,10 +74,11 @@ def upward(
 class _Upward:
     """One launch; every method is called by whole warps."""
 
-    def __init__(self, k: Any, m: Any, n: int):
-        self.k, self.m, self.n = k, m, n
-        # shared: the long rows of this CTA; how many they are, the heads of the current one
-        self.listed, self.count = k.shared(LISTED), k.shared(4)
+    def __init__(self, k: Any, m: Any, n: int, capacity: int):
+        self.k, self.m, self.n, self.capacity = k, m, n, capacity
+        # shared: the middle and the long rows of this CTA; how many they are (words 2 and 0), the
+        # heads of the current long one
+        self.listed, self.count = k.shared(2 * LISTED), k.shared(4)
         k.store(self.count, k.thread, 0, mask=k.thread < 4)
         k.sync()
 
@@ -86,34 +86,52 @@ class _Upward:
         k, m = self.k, self.m
         (edges,) = k.spread_warps(self.n, self._rows, 0)
         k.sync()
-        (more,) = k.for_(0, k.minimum(k.load(self.count, 0), LISTED), 1, self._long_row, 0)
-        edges = k.warp_sum(edges + more)
+        middle, long = (k.minimum(k.load(self.count, j), LISTED) for j in (2, 0))
+        (edges,) = k.for_(k.warp, middle, k.threads // 32, self._middle_row, edges)
+        (edges,) = k.for_(0, long, 1, self._long_row, edges)
+        edges = k.warp_sum(edges)
         k.reduce("add", m.control, EDGES, edges, mask=(k.lane == 0) & (edges != 0))
 
     def _rows(self, v, edges):
         """The rows of a warp, one a lane; gives `edges` and their number more."""
         k, m = self.k, self.m
         begin, end = k.row(m.indptr, v, v < self.n)
-        long = end - begin >= LONG
-        place = k.atomic("add", self.count, 0, 1, mask=long)
-        long = long & (place < LISTED)
-        k.store(self.listed, place, v, mask=long)
-        number = self._compact(v, begin, k.where(long, 0, end - begin))
-        self._finish(v, begin, number, (v < self.n) & ~long)
+        size, listed = end - begin, k.const(False, "i1")
+        for j, some in ((0, size >= LONG), (2, (size >= MIDDLE) & (size < LONG))):
+            place = k.atomic("add", self.count, j, 1, mask=some)
+            some = some & (place < LISTED)
+            k.store(self.listed, (LISTED if j else 0) + place, v, mask=some)
+            listed = listed | some
+        number = self._compact(v, begin, k.where(listed, 0, size))
+        self._finish(v, (begin, end), number, (v < self.n) & ~listed)
         return edges + number
 
-    def _finish(self, v, begin, number, mask):
+    def _middle_row(self, j, edges):
+        """A row by this warp."""
+        k, first = self.k, self.k.lane == 0
+        v = k.load(self.listed, LISTED + j)
+        begin, end = k.row(self.m.indptr, v)
+        number = self._compact(v, begin, k.where(first, end - begin, 0))
+        self._finish(v, (begin, end), number, first)
+        return edges + number
+
+    def _finish(self, v, row, number, mask):
         """Stores the row of each lane's vertex and lists it if it is big."""
-        k, m = self.k, self.m
+        k, m, (begin, end) = self.k, self.m, row
         k.store_pair(m.rows, 2 * v, begin, number, mask=mask)
-        big = mask & (number >= BIG)
-        vote = k.ballot(big)
+        medium = (number <= FEW) & (end - begin <= SHORT)
+        for word, listed in ((NUMBER, ~medium), (MEDIUM, medium)):
+            mine = mask & (number >= BIG) & listed
+            vote = k.ballot(mine)
 
-        def put():
-            base = k.atomic("add", m.control, NUMBER, k.popc(vote), mask=k.lane == 0)
-            k.store(m.big, k.shfl(base, 0) + k.lanes_below(vote), v, mask=big)
+            def put(word=word, mine=mine, vote=vote):
+                base = k.atomic("add", m.control, word, k.popc(vote), mask=k.lane == 0)
+                place = k.shfl(base, 0) + k.lanes_below(vote)
+                if word == MEDIUM:
+                    place = self.capacity - 1 - place
+                k.store(m.big, place, v, mask=mine)
 
-        k.if_(vote != 0, put)
+            k.if_(vote != 0, put)
 
     def _is_up(self, heads, valid, owners):
         """Which heads are of higher rank than their (degree, vertex) in `owners`."""
@@ -176,7 +194,7 @@ class _Upward:
         k.for_(begin + k.warp * (32 * UNROLL), end, k.threads * UNROLL, stride)
         k.sync()
         number = k.load(self.count, 1)
-        k.if_(k.warp == 0, lambda: self._finish(v, begin, number, k.lane == 0))
+        k.if_(k.warp == 0, lambda: self._finish(v, (begin, end), number, k.lane == 0))
         k.sync()
         return edges + k.where(k.thread == 0, number, 0)
 

@@ -10,8 +10,11 @@ import scipy.sparse as sp
 
 from pallas_kernels.components import one_gpu as module
 from pallas_kernels.components.one_gpu import components
+from pallas_kernels.simt.device import Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
+
+SMALL = Grid(2, 64, True)
 
 
 def expected(indptr, indices):
@@ -33,8 +36,7 @@ def check(graph, out):
 @pytest.mark.parametrize("ctas", [1, 3])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_components(name, ctas):
-    options = {"ctas": ctas, "threads": 64, "interpret": True}
-    f = jax.jit(functools.partial(components, **options))
+    f = jax.jit(functools.partial(components, grid=Grid(ctas, 64, True)))
     check(GRAPHS[name], f(*map(jnp.asarray, GRAPHS[name])))
 
 
@@ -44,13 +46,13 @@ def test_rows_that_are_out_of_order():
     rows = np.repeat(np.arange(500), degree)
     order = np.lexsort((np.random.default_rng(0).random(len(rows)), rows))
     shuffled = graph[0], graph[1][order]
-    check(graph, components(*map(jnp.asarray, shuffled), ctas=2, threads=64, interpret=True))
+    check(graph, components(*map(jnp.asarray, shuffled), grid=SMALL))
 
 
 @pytest.mark.parametrize("edges", [100, 250, 2000])
 def test_directed(edges):
     graph = random_graph(300, edges, edges, symmetric=False)
-    options = {"symmetric": False, "ctas": 2, "threads": 64, "interpret": True}
+    options = {"symmetric": False, "grid": SMALL}
     check(graph, components(*map(jnp.asarray, graph), **options))
 
 
@@ -60,7 +62,7 @@ def test_long_rows(monkeypatch, capacity):
     monkeypatch.setattr(module, "LISTED", capacity)
     for symmetric in (True, False):
         graph = random_graph(90, 1500, 4, symmetric=symmetric)
-        options = {"symmetric": symmetric, "ctas": 2, "threads": 64, "interpret": True}
+        options = {"symmetric": symmetric, "grid": SMALL}
         check(graph, components(*map(jnp.asarray, graph), **options))
 
 

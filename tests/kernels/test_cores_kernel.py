@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from pallas_kernels import cores as module
 from pallas_kernels.cores import cores
 from pallas_kernels.rows import worklist
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.tuning import Constants, using
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
@@ -38,7 +39,7 @@ def check(graph, out):
 
 
 def run(graph, ctas=2, threads=64):
-    f = functools.partial(cores, ctas=ctas, threads=threads, interpret=True)
+    f = functools.partial(cores, grid=Grid(ctas, threads, True))
     check(graph, jax.jit(f)(*map(jnp.asarray, graph)))
 
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse import csgraph
 
 from pallas_kernels.rows import worklist
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.strong import strong
 from pallas_kernels.tuning import Constants, using
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
@@ -38,7 +39,7 @@ def check(graph, out):
 
 
 def run(graph, pivot=0, ctas=2, threads=64):
-    f = functools.partial(strong, ctas=ctas, threads=threads, interpret=True)
+    f = functools.partial(strong, grid=Grid(ctas, threads, True))
     check(graph, jax.jit(f)(*map(jnp.asarray, both_ways(*graph)), jnp.int32(pivot)))
 
 

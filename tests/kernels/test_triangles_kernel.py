@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from pallas_kernels.simt.device import DEFAULT_GRID, Grid
 from pallas_kernels.triangles import count as counting
 from pallas_kernels.triangles import upward as orienting
 from pallas_kernels.triangles.count import CARRY, triangles, triangles_of_vertices
-from pallas_kernels.triangles.upward import EDGES, NUMBER, upward
+from pallas_kernels.triangles.upward import EDGES, MEDIUM, NUMBER, upward
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import gpus, lower, ring
 
-SMALL = {"ctas": 2, "threads": 64, "interpret": True}
+SMALL = Grid(2, 64, True)
 
 
 def symmetric(graph, loops=False):
@@ -44,25 +45,27 @@ def operands(a, spare=0):
     return jnp.asarray(a.indptr, jnp.int32), jnp.asarray(columns, jnp.int32)
 
 
-def check(a, spare=0, **how):
+def check(a, how=DEFAULT_GRID, spare=0):
     graph, want = operands(a, spare), expected(a)
-    edges = jax.jit(lambda *graph: upward(*graph, **how))(*graph)
+    edges = jax.jit(lambda *graph: upward(*graph, how))(*graph)
     assert int(edges.totals[EDGES]) == (a.nnz - np.count_nonzero(a.diagonal())) // 2
-    counts = jax.jit(lambda *o: triangles(*o, **how))(*graph, edges)
+    counts = jax.jit(lambda *o: triangles(*o, how))(*graph, edges)
     low, high = (int(np.asarray(x).sum(dtype=np.int64)) for x in counts)
     total = low + (high << CARRY)
     assert total == want.sum() // 3
-    each = jax.jit(lambda *o: triangles_of_vertices(*o, **how))(*graph, edges)
+    each = jax.jit(lambda *o: triangles_of_vertices(*o, how))(*graph, edges)
     np.testing.assert_array_equal(each, want)
 
 
-def with_bounds(monkeypatch, big, log=13, long=2048):
-    """Tables for rows of `big` edges, of 2^log words at most; rows of `long` entries by a CTA."""
+def with_bounds(monkeypatch, big, log=13, long=2048, few=64):
+    """Tables for rows of `big` edges, of 2^log words at most; rows of `long` entries by a CTA,
+    tables of more than `few` edges too."""
+    monkeypatch.setattr(orienting, "FEW", few)
     for module in (orienting, counting):
         monkeypatch.setattr(module, "BIG", big)
     monkeypatch.setattr(counting, "LOG", log)
-    monkeypatch.setattr(counting, "MOST", 1 << (log - 1))
     monkeypatch.setattr(orienting, "LONG", long)
+    monkeypatch.setattr(orienting, "MIDDLE", long // 2)
 
 
 @pytest.fixture(params=["bits", "words"], autouse=True)
@@ -72,24 +75,26 @@ def table(request, monkeypatch):
         monkeypatch.setattr(counting, "MOST_WORDS", 0)
 
 
-@pytest.mark.parametrize("big", [1, 16])
+@pytest.mark.parametrize("big, few", [(1, 0), (1, 3), (1, 64), (16, 64)])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_triangles(name, big, monkeypatch):
-    with_bounds(monkeypatch, big)
-    check(symmetric(GRAPHS[name]), **SMALL)
+def test_triangles(name, big, few, monkeypatch):
+    with_bounds(monkeypatch, big, few=few)
+    check(symmetric(GRAPHS[name]), SMALL)
 
 
 @pytest.mark.parametrize("big, log, long", [(2, 4, 8), (12, 5, 30), (100, 13, 20)])
-def test_tables_in_parts_and_long_rows(big, log, long, monkeypatch):
-    with_bounds(monkeypatch, big, log, long)
-    check(symmetric(random_graph(90, 1500, 4)), spare=40, **SMALL)
+@pytest.mark.parametrize("few", [0, 64])
+def test_tables_in_parts_and_long_rows(big, log, long, few, monkeypatch):
+    with_bounds(monkeypatch, big, log, long, few)
+    monkeypatch.setattr(counting, "LOG_OF_WARP", min(log, 5))
+    check(symmetric(random_graph(90, 1500, 4)), SMALL, spare=40)
 
 
 def test_wide_rows_and_more_long_rows_than_the_list_holds(monkeypatch):
     with_bounds(monkeypatch, 4, long=12)
     monkeypatch.setattr(orienting, "LISTED", 3)
     monkeypatch.setattr(counting, "WIDE", 5)
-    check(symmetric(random_graph(60, 900, 5)), **SMALL)
+    check(symmetric(random_graph(60, 900, 5)), SMALL)
 
 
 @pytest.mark.parametrize("big", [2, 16])
@@ -98,7 +103,7 @@ def test_cliques_and_self_loops(big, monkeypatch):
     with_bounds(monkeypatch, big)
     clique = sp.csr_array(np.ones((40, 40)))
     a = symmetric((clique.indptr, clique.indices), loops=True)
-    check(a, **SMALL)
+    check(a, SMALL)
     assert expected(a).sum() // 3 == 9880
 
 
@@ -115,10 +120,16 @@ def test_counts_carry():
 def test_big_vertices_are_listed_once(monkeypatch):
     monkeypatch.setattr(orienting, "BIG", 3)
     a = symmetric(random_graph(90, 700, 4))
-    edges = upward(*operands(a), **SMALL)
-    listed = np.asarray(edges.big[: int(edges.totals[NUMBER])])
-    size = np.asarray(edges.rows).reshape(-1, 2)[:, 1]
-    assert sorted(listed) == np.flatnonzero(size >= 3).tolist()
+    monkeypatch.setattr(orienting, "FEW", 8)
+    monkeypatch.setattr(orienting, "SHORT", 15)
+    edges = upward(*operands(a), SMALL)
+    size, degree = np.asarray(edges.rows).reshape(-1, 2)[:, 1], np.diff(a.indptr)
+    few = (size <= 8) & (degree <= 15)
+    whole, end = np.asarray(edges.big), len(edges.big)
+    for word, listed in ((NUMBER, ~few), (MEDIUM, few)):
+        number = int(edges.totals[word])
+        found = whole[:number] if word == NUMBER else whole[end - number :]
+        assert sorted(found) == np.flatnonzero((size >= 3) & listed).tolist() != []
 
 
 @pytest.mark.parametrize("kind", ["A100", "H100", "H200", "B200"])

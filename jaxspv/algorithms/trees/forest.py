@@ -160,9 +160,13 @@ def _not_in_one_launch(graph: Graph) -> str | None:
 @op.register("light_first", backend="pallas", refuse=_not_in_one_launch)
 def _light_first(graph: Graph) -> tuple[Array, Array, Array]:
     """Rounds over the lightest edges, then over those between the trees that these make."""
-    keys = _digits(graph.data) ^ np.uint32(1 << 31)
-    keys = lax.bitcast_convert_type(keys, jnp.int32)
-    return spanning_forest(graph.out.indptr, graph.out.indices, keys)
+    weights = graph.data
+    if jnp.issubdtype(weights.dtype, jnp.floating):
+        weights = weights.astype(jnp.float32)
+    else:
+        digits = _digits(weights) ^ np.uint32(1 << 31)
+        weights = lax.bitcast_convert_type(digits, jnp.int32)
+    return spanning_forest(graph.out.indptr, graph.out.indices, weights)
 
 
 NUMBERS = ("float32", "float64", "int32", "int64")  # of weights in C++

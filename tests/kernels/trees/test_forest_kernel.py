@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pallas_kernels.simt import interpret
+from pallas_kernels.simt.device import DEFAULT_GRID, Grid
 from pallas_kernels.trees import forest as module
 from pallas_kernels.trees.forest import spanning_forest
 from tests.kernels import warps_apart
@@ -13,7 +14,7 @@ from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE
 from tests.kernels.test_independent_kernel import random_of, undirected
 from tests.kernels.test_lowering import gpus, lower, ring
 
-SMALL = {"ctas": 2, "threads": 64, "interpret": True}
+SMALL = Grid(2, 64, True)
 
 
 def tails_of(indptr):
@@ -45,9 +46,9 @@ def keys_of(graph, most, seed):
     return np.random.default_rng(seed).integers(-most, most, len(graph[1]), dtype=np.int32)
 
 
-def check(graph, keys, **how):
+def check(graph, keys, grid=DEFAULT_GRID):
     operands = [jnp.asarray(a) for a in (*graph, keys)]
-    f = jax.jit(lambda *operands: spanning_forest(*operands, **how))
+    f = jax.jit(lambda *operands: spanning_forest(*operands, grid=grid))
     slots, tails, status = f(*operands)
     assert status == 0
     want = expected(*graph, keys)
@@ -55,14 +56,16 @@ def check(graph, keys, **how):
     np.testing.assert_array_equal(tails, np.append(tails_of(graph[0]), len(graph[0]) - 1)[want])
 
 
-def check_all(graph, seed, **how):
+def check_all(graph, seed, grid=DEFAULT_GRID):
     for most in (1, 3, 2**31 - 1):  # all equal or nearly, many ties, none
-        check(graph, keys_of(graph, most, seed), **how)
+        check(graph, keys_of(graph, most, seed), grid)
+    signed = np.array([-np.inf, -1.5, -1e-40, -0.0, 0.0, 1e-40, 2.5, np.inf], np.float32)
+    check(graph, np.random.default_rng(seed).choice(signed, len(graph[1])), grid)
 
 
 @pytest.mark.parametrize("name", [name for name in GRAPHS if len(GRAPHS[name][0]) > 2])
 def test_graphs(name):
-    check_all(undirected(name), 0, **SMALL)
+    check_all(undirected(name), 0, SMALL)
 
 
 @pytest.mark.parametrize("light", [0.01, 0.5, 4])
@@ -70,7 +73,7 @@ def test_graphs(name):
 def test_light_edges_first(monkeypatch, edges, light):
     """Of a share of the edges, of nearly none, of all; with loops and vertices without edges."""
     monkeypatch.setattr(module, "LIGHT", light)
-    check_all(random_of(150, edges, edges), 1, **SMALL)
+    check_all(random_of(150, edges, edges), 1, SMALL)
 
 
 @pytest.mark.parametrize("light", [0.1, 4])
@@ -81,7 +84,7 @@ def test_chains(monkeypatch, light):
     graph = undirected("path", {"path": (np.r_[np.arange(n), n - 1], np.arange(1, n))})
     up = np.minimum(tails_of(graph[0]), graph[1]).astype(np.int32)
     for keys in (up, -up, np.r_[np.int32(2**31 - 1), up[1:]]):
-        check(graph, keys, **SMALL)
+        check(graph, keys, SMALL)
 
 
 @pytest.mark.parametrize("light", [0.5, 4])
@@ -89,7 +92,7 @@ def test_warps_that_run_apart_find_the_same(monkeypatch, light):
     monkeypatch.setattr(interpret, "run", warps_apart.run)
     monkeypatch.setattr(module, "LIGHT", light)
     graph = random_of(60, 200, 0)
-    check(graph, keys_of(graph, 5, 0), ctas=2, threads=32, interpret=True)
+    check(graph, keys_of(graph, 5, 0), Grid(2, 32, True))
 
 
 @pytest.mark.parametrize("kind", ["A100-SXM4-80GB", "H100 80GB HBM3", "H200", "B200"])

@@ -1,0 +1,203 @@
+"""Boruvka's rounds over a list of edges: what the launch of `forest.py` does twice.
+
+In a round each tree finds the least edge that leaves it, by an atomic minimum of 64 bits, and
+becomes a child of the tree at the other endpoint; edges within a tree leave the list.
+"""
+
+from typing import Any, NamedTuple
+
+from ..components.one_gpu import most_frequent
+
+UNROLL = 2  # edges of a list that a thread has in flight
+NOTHING = 2**31 - 1, -1  # key and slot behind all others
+LISTED = 40  # control words 40, 41: edges in the list of even and of odd turns
+
+
+class Sizes(NamedTuple):
+    """n: vertices. nse: entries. capacity: edges of a list. words: of the bits of the result.
+    share: of the slots that are light. light: whether these are listed first. dense: whether the
+    largest tree does not choose an edge.
+    """
+
+    n: int
+    nse: int
+    capacity: int
+    words: int
+    share: float
+    light: bool
+    dense: bool
+
+
+class Rounds:
+    """A forest, as the parent of each vertex, and the list of edges between its trees."""
+
+    def __init__(self, k: Any, m: Any, c: Sizes):
+        self.k, self.m, self.c = k, m, c
+        self.bound = k.shared(8)
+
+    def grid_barrier(self, turn):
+        """A grid barrier; returns (ok, number of edges in the list of this turn)."""
+        control = self.m.control
+        return self.k.grid_barrier(control, [(control, LISTED + (self.k.const(turn) & 1))])
+
+    def reset_least(self):
+        """Resets the least edge of all trees to none."""
+        k, m, c = self.k, self.m, self.c
+        key, slot = NOTHING
+        k.spread(2 * c.n, lambda i: k.store_pair(m.best, 2 * i, slot, key))
+
+    def append(self, turn, edges, masks):
+        """Appends edges (root, root, key, slot) to the list of this turn, counted by LISTED."""
+        k, m, c = self.k, self.m, self.c
+        votes = [k.ballot(mask) for mask in masks]
+        before = [k.const(0)]
+        for vote in votes:
+            before.append(before[-1] + k.popc(vote))
+        many = before[-1]
+
+        def put():
+            word = LISTED + (k.const(turn) & 1)
+            first = k.shfl(k.atomic("add", m.control, word, many, mask=k.lane == 0), 0)
+            for edge, mask, vote, low in zip(edges, masks, votes, before, strict=False):
+                place = first + low + k.lanes_below(vote)
+                at = ((k.const(turn) & 1) * c.capacity + place) * 4
+                k.store_vec(m.work, at, edge, mask=mask & (place < c.capacity))
+
+        k.if_(many > 0, put)
+
+    def largest(self):
+        """The most frequent root of 32 vertices, the same in all CTAs: trees do not change."""
+        k, c = self.k, self.c
+
+        def sample():
+            (root,) = self._roots([k.lane * max(c.n // 32, 1) % c.n], [k.lane >= 0])
+            k.store(self.bound, 2, most_frequent(k, root), mask=k.lane == 0)
+
+        k.if_(k.warp == 0, sample)
+        k.sync()
+        return k.load(self.bound, 2)
+
+    # ---- Rounds ----
+
+    def _roots(self, vertices, masks):
+        """The root of each vertex, -1 where masked off; it becomes the parent of the vertex."""
+        k, parent = self.k, self.m.parent
+        starts = [
+            k.load(parent, v, mask=t, other=-1, cache="fresh")
+            for v, t in zip(vertices, masks, strict=True)
+        ]
+        above = [
+            k.load(parent, s, mask=t, other=-1, cache="fresh")
+            for s, t in zip(starts, masks, strict=True)
+        ]
+        found = []
+        for v, start, up in zip(vertices, starts, above, strict=True):
+            root, _ = k.while_(
+                lambda label, up: label != up,
+                lambda label, up: (up, k.load(parent, up, cache="fresh")),
+                start,
+                up,
+            )
+            k.store(parent, v, root, mask=root != start)
+            found.append(root)
+        return found
+
+    def compress(self):
+        """The parent of every vertex becomes its root."""
+
+        def one(v):
+            self._roots([v], [v < self.c.n])
+
+        self.k.spread(self.c.n, one)
+
+    def _over(self, turn, count, f):
+        """f(edges, masks) for the list of this turn, all lanes present."""
+        k, m, c = self.k, self.m, self.c
+        first = (k.warp * k.ctas + k.cta) * 32 * UNROLL
+
+        def some(e0):
+            places = [e0 + 32 * u + k.lane for u in range(UNROLL)]
+            masks = [p < count for p in places]
+            at = [((turn & 1) * c.capacity + p) * 4 for p in places]
+            each = zip(at, masks, strict=True)
+            f([k.load_vec(m.work, p, 4, mask=t, cache="fresh") for p, t in each], masks)
+
+        k.for_(first, count, k.ctas * k.threads * UNROLL, some)
+
+    def run_rounds(self, ok, turn, count):
+        """Rounds until no edge of the list, of length count, joins two trees; gives (ok, turn)."""
+        k = self.k
+
+        def round_(ok, turn, count):
+            skip = self.largest() if self.c.dense else k.const(-1)
+            self._find_least(turn, count, skip)
+            ok, more = self.grid_barrier(turn + 1)
+            self._link(turn + 1, more, skip)
+            ok, _ = self.grid_barrier(turn)
+            return ok, turn + 1, more
+
+        going = lambda ok, turn, count: (ok != 0) & (count != 0)  # noqa: E731
+        return k.while_(going, round_, ok, turn, count)[:2]
+
+    def _find_least(self, turn, count, skip):
+        """Lists the edges between trees for the next turn; `best` gets the least of each tree."""
+        k = self.k
+
+        def some(edges, masks):
+            endpoints = [edge[j] for edge in edges for j in range(2)]
+            roots = self._roots(endpoints, [t for t in masks for _ in range(2)])
+            pairs = list(zip(roots[::2], roots[1::2], strict=True))
+            live = [u != v for u, v in pairs]
+            found = [(u, v, e[2], e[3]) for (u, v), e in zip(pairs, edges, strict=True)]
+            self.append(turn + 1, found, live)
+            candidates = [
+                (self._best(turn, root), root, edge[2:], t & (root != skip))
+                for edge, t in zip(found, live, strict=True)
+                for root in edge[:2]
+            ]
+            valid = [k.load_pair(self.m.best, at, t, acquire=False) for at, _, _, t in candidates]
+            for (at, _, (key, slot), t), (low, high) in zip(candidates, valid, strict=True):
+                better = t & before(k, (key, slot), (high, low))
+                k.least_pair(self.m.best, at, slot, key, mask=better)
+
+        self._over(turn, count, some)
+
+    def _best(self, turn, root):
+        return ((turn & 1) * self.c.n + root) * 2
+
+    def _link(self, turn, count, skip):
+        """Makes each tree a child at the other end of its least edge: of two, the larger root.
+
+        turn: one after that of `_find_least`. The entries of `best` for the next round are reset.
+        """
+        k, m = self.k, self.m
+        next_list = LISTED + ((turn + 1) & 1)
+        k.store(m.control, next_list, 0, mask=(k.cta == 0) & (k.thread == 0))
+
+        def some(edges, masks):
+            each = zip(edges, masks, strict=True)
+            endpoints = [(edge[j], edge[2:], t) for edge, t in each for j in range(2)]
+            best = [
+                k.load_pair(m.best, self._best(turn + 1, root), t, acquire=False)
+                for root, _, t in endpoints
+            ]
+            mine = [
+                t & (root != skip) & (low == slot) & (high == key)
+                for (root, (key, slot), t), (low, high) in zip(endpoints, best, strict=True)
+            ]
+            for j, (u, v, _, slot) in enumerate(edges):
+                first, second = mine[2 * j : 2 * j + 2]
+                k.reduce("or", m.taken, k.shr(slot, 5), k.bit(slot), mask=first | second)
+                stays = first & second
+                k.store(m.parent, u, v, mask=first & ~(stays & (u < v)))
+                k.store(m.parent, v, u, mask=second & ~(stays & (v < u)))
+            for root, _, t in endpoints:
+                k.store_pair(m.best, self._best(turn, root), *NOTHING[::-1], mask=t)
+
+        self._over(turn, count, some)
+
+
+def before(k, edge, other):
+    """Whether (key, slot) comes before another; slots count as unsigned."""
+    (key, slot), (key_, slot_) = edge, other
+    return (key < key_) | ((key == key_) & k.below(slot, slot_))

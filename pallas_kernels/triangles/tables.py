@@ -1,0 +1,145 @@
+"""Tables of the heads of one row in shared memory, made and read by a team: a CTA or a warp.
+
+A table has a bit for each vertex where these fit (Bisson, Fatica, "High performance exact triangle
+counting on GPUs", IEEE TPDS 28, 2017), else a word for each head, by a hash (Pandey et al., "TRUST:
+triangle counting reloaded on GPUs", IEEE TPDS 32, 2021).
+"""
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+SPARE = 8  # words of a hash table for each head, while they are few
+EMPTY = -1
+MIX = 0x9E3779B1
+
+
+class Team(NamedTuple):
+    """Threads that share a table.
+
+    Attributes:
+        threads: (number of this thread, of threads).
+        warps: (number of this warp, of warps).
+        sync: waits for all of them.
+        table: (first word of the table, logarithm of its words at most); None for the logarithm: a
+            bit for each vertex.
+    """
+
+    threads: tuple[Any, int]
+    warps: tuple[Any, int]
+    sync: Callable[[], None]
+    table: tuple[Any, int | None]
+
+    def most(self) -> int:
+        """Heads that go through the table together, at most."""
+        return 2**31 - 1 if self.table[1] is None else 1 << (self.table[1] - 1)
+
+
+class Table(NamedTuple):
+    """The hash table of a row: its words but one, and the shift of a hash."""
+
+    last: Any
+    shift: Any
+
+
+class Tables:
+    """The tables of one team; `heads` are of global memory, `words` of shared memory."""
+
+    def __init__(self, k: Any, team: Team, heads: Any, words: Any):
+        self.k, self.team, self.heads, self.words = k, team, heads, words
+        self.at, self.log = team.table
+
+    def _each(self, size, f):
+        """f(i) for i = 0 .. size - 1, then a barrier of the team."""
+        thread, threads = self.team.threads
+        self.k.for_(thread, size, threads, f)
+        self.team.sync()
+
+    def clear(self, words):
+        """Clears the bits of all vertices."""
+        self._each(words, lambda i: self.k.store(self.words, self.at + i, 0))
+
+    def fill(self, begin, size) -> Table:
+        """Makes the table of some heads."""
+        k = self.k
+
+        def set_bit(e):
+            w = k.load(self.heads, begin + e, cache="nc")
+            k.reduce("or", self.words, self.at + k.shr(w, 5), k.bit(w))
+
+        if self.log is None:
+            self._each(size, set_bit)
+            return Table(k.const(0), k.const(0))
+        log = k.shr(k.bits(k.cast(size * SPARE, "f32"), "i32"), 23) - 126  # 2^log > size SPARE
+        log = k.minimum(log, self.log)
+        table = Table((k.const(1) << log) - 1, 32 - log)
+        self._each(table.last + 1, lambda i: k.store(self.words, self.at + i, EMPTY))
+
+        def insert(e):
+            w = k.load(self.heads, begin + e, cache="nc")
+
+            def put(slot):
+                return k.atomic_cas(self.words, self.at + slot, EMPTY, w)
+
+            def next_(slot, before, tries):
+                slot = (slot + 1) & table.last
+                return slot, put(slot), tries + 1
+
+            def going(slot, before, tries):
+                return (before != EMPTY) & (before != w) & (tries <= table.last)
+
+            slot = k.shr(w * MIX, table.shift)
+            k.while_(going, next_, slot, put(slot), 0)
+
+        self._each(size, insert)
+        return table
+
+    def empty(self, begin, size):
+        """Takes the bits of these heads away; a hash table is emptied when it is made."""
+        k = self.k
+        if self.log is not None:
+            return
+
+        def one(e):
+            w = k.load(self.heads, begin + e, cache="nc")
+            k.store(self.words, self.at + k.shr(w, 5), 0)
+
+        self._each(size, one)
+
+    def has(self, heads, valid, table: Table):
+        """Whether each of these vertices is in the table. Called by whole warps."""
+        return (self._bits_of if self.log is None else self._words_of)(heads, valid, table)
+
+    def _bits_of(self, heads, valid, table: Table):
+        """Whether the bits of these heads are set."""
+        k = self.k
+        words = k.loads(self.words, [self.at + k.shr(w, 5) for w in heads], valid)
+        return [(k.shr(word, w & 31) & 1) != 0 for w, word in zip(heads, words, strict=True)]
+
+    def _words_of(self, heads, valid, table: Table):
+        """Whether these heads are in the hash table.
+
+        The lanes of a warp search until all are through, so that they stay together.
+        """
+        k, many = self.k, len(heads)
+
+        def read(slots, masks):
+            return k.loads(self.words, [self.at + slot for slot in slots], masks, other=EMPTY)
+
+        def searching(words):
+            return [(x != w) & (x != EMPTY) for x, w in zip(words, heads, strict=True)]
+
+        def going(tries, *state):
+            some = searching(state[many:])
+            return k.any(functools.reduce(operator.or_, some)) & (tries <= table.last)
+
+        def next_(tries, *state):
+            slots, words, some = state[:many], state[many:], searching(state[many:])
+            slots = [(slot + 1) & table.last for slot in slots]
+            each = zip(some, read(slots, some), words, strict=True)
+            return tries + 1, *slots, *(k.where(t, new, old) for t, new, old in each)
+
+        slots = [k.shr(w * MIX, table.shift) for w in heads]
+        words = k.while_(going, next_, 0, *slots, *read(slots, valid))[1 + many :]
+        return [x == w for x, w in zip(words, heads, strict=True)]

@@ -133,6 +133,7 @@ from .ops.structure import diag as diag
 from .ops.structure import kron as kron
 from .ops.structure import transpose as transpose
 from .ops.sugar import where as where
+from .ops.tuples import ON_TUPLES as _ON_TUPLES  # noqa: F401  registers
 from .sharding.builders.shard import shard as shard
 
 __version__ = "0.1.0"  # as in pyproject.toml; a test holds it

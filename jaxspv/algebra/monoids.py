@@ -85,9 +85,13 @@ def _is_leaf(value: Any) -> bool:
 def _of_tuples(op: BinaryOp, identity: Any, name: Any, idempotent: bool, check: bool) -> Monoid:
     constant = Constant(identity)
     try:
-        broken = differing_law(op, constant.value, random_values(constant.value)) if check else None
-    except Exception as error:  # whatever a function of the user raises
-        broken = f"`op` must join two values like {identity!r}: {error}".splitlines()[0]
+        jax.eval_shape(op, constant.value, constant.value)
+    except Exception as error:
+        raise TypeError(
+            f"`op` must join two tuples or vectors like {identity!r}; {op!r} raises "
+            f"{type(error).__name__}: {error}.".splitlines()[0]
+        ) from error
+    broken = differing_law(op, constant.value, random_values(constant.value)) if check else None
     if broken:
         raise ValueError(f"{broken} (random values were tried; `check=False` trusts you).")
     return Monoid(op, constant, name=name or op.name, idempotent=idempotent)

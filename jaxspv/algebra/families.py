@@ -27,13 +27,9 @@ _BIG = np.iinfo(np.int32).max
 def made(name: str, add: Any, mul: Any, zero: Any, one: Any, lift: Any, **more: Any) -> Semiring:
     """A semiring of functions of two values, with its zero and one."""
     idempotent = more.pop("idempotent", False)
-    by_segments = more.pop("by_segments", None)
+    forms = {form: more.pop(form, None) for form in ("by_segments", "whole")}
     adds = Monoid(
-        BinaryOp(add, f"{name} sum"),
-        Constant(zero),
-        name=name,
-        idempotent=idempotent,
-        by_segments=by_segments,
+        BinaryOp(add, f"{name} sum"), Constant(zero), name=name, idempotent=idempotent, **forms
     )
     mul = mul if isinstance(mul, BinaryOp) else BinaryOp(mul, f"{name} product")
     return Semiring(adds, mul, name, one=Constant(one), lift=lift, **more)
@@ -242,24 +238,58 @@ def k_best(k: int) -> Semiring:
         parts = jax.vmap(lambda c, i: extended(x, (c, i)))(y[0], y[1])
         return least(*(v.reshape(-1) for v in parts))
 
+    def picked(terms, slots, ranks):
+        """The values at the ranks in the lists at the slots; those of `zero` beyond the end."""
+        none = slots == terms[0].shape[0]
+        at = jnp.where(none, 0, slots * k + ranks)
+        return tuple(
+            jnp.where(none, jnp.asarray(z[0], v.dtype), v.reshape(-1)[at])
+            for z, v in zip(zero, terms, strict=True)
+        )
+
     def by_segments(terms, segments, count):
         places = jnp.where((segments >= 0) & (segments < count), segments, count)
-        flat = [v.reshape(-1) for v in terms]
-        keys, *found = lax.sort((jnp.repeat(places, k), *flat), num_keys=4)
-        slot = jnp.arange(keys.shape[0], dtype=jnp.int32)
-        start = jnp.searchsorted(keys, jnp.arange(count, dtype=keys.dtype)).astype(jnp.int32)
-        rank = slot - take(start, keys)
-        at = jnp.where((rank < k) & (keys < count), keys * k + rank, count * k + slot)
-        return tuple(
-            jnp.tile(jnp.asarray(z, v.dtype), count)
-            .at[at]
-            .set(v, mode="drop", unique_indices=True)
-            .reshape(count, k)
-            for z, v in zip((np.full(k, np.inf), one[1], one[1]), found, strict=True)
-        )
+
+        def least(v):
+            return jnp.full(count, _top(v), v.dtype).at[places].min(v, mode="drop")
+
+        return picked(terms, *_merged(terms, k, least, lambda v: take(v, places)))
+
+    def whole(terms):
+        return picked(terms, *_merged(terms, k, jnp.min, lambda v: v))
 
     def lift(weights, ids=None):
         return jnp.asarray(weights), _numbered(weights, ids)
 
     name = f"k_best({k})"
-    return made(name, add, mul, zero, (*one, one[1]), lift, by_segments=by_segments)
+    forms = {"by_segments": by_segments, "whole": whole}
+    return made(name, add, mul, zero, (*one, one[1]), lift, **forms)
+
+
+def _top(v):
+    return jnp.inf if jnp.issubdtype(v.dtype, jnp.inexact) else _BIG
+
+
+def _merged(terms, k, least, spread):
+    """Slots and ranks, (..., k), of the k least of sorted lists: k times the least of their heads.
+
+    Args:
+        terms: costs, edges, ranks (lists, k); equal costs are ordered by edge, then rank.
+        least: the minimum over the lists that are merged.
+        spread: brings it back to them.
+    """
+    costs, edges, ranks = jax.tree.map(lax.stop_gradient, terms)
+    size = costs.shape[0]
+    slot = jnp.arange(size, dtype=jnp.int32)
+
+    def take_one(head, _):
+        at = jnp.minimum(head, k - 1)
+        cost = jnp.where(head < k, costs[slot, at], jnp.inf)
+        wins = (cost == spread(least(cost))) & (cost < jnp.inf)
+        for v in (edges[slot, at], ranks[slot, at], slot):
+            wins &= v == spread(least(jnp.where(wins, v, _BIG)))
+        won = jnp.minimum(least(jnp.where(wins, slot, _BIG)), size)
+        return head + wins, (won, take(head, won))
+
+    _, (slots, heads) = lax.scan(take_one, jnp.zeros(size, jnp.int32), length=k)
+    return jnp.moveaxis(slots, 0, -1), jnp.moveaxis(heads, 0, -1)

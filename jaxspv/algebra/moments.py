@@ -28,10 +28,7 @@ def _moments(name: str, sizes: int, mixed: Any, lift: Any) -> Semiring:
     """
 
     def add(x, y):
-        pair = tuple(jnp.stack(v) for v in zip(x, y, strict=True))
-        level = logaddexp.op(x[0], y[0])
-        share = _shares(pair[0], level)
-        return level, *mixed(share, pair[0] - _finite(level), pair[1:], jnp.sum, lambda v: v)
+        return whole(tuple(jnp.stack(v) for v in zip(x, y, strict=True)))
 
     def mul(x, y):
         level = x[0] + y[0]
@@ -52,8 +49,15 @@ def _moments(name: str, sizes: int, mixed: Any, lift: Any) -> Semiring:
             lambda v: take(v, segments),
         )
 
-    zero = (-np.inf, *(0.0,) * sizes)
-    return made(name, add, mul, zero, (0.0,) * (1 + sizes), lift, by_segments=by_segments)
+    def whole(terms):
+        level = logaddexp.reduce(terms[0], 0)
+        logs = terms[0] - _finite(level)
+        return level, *mixed(
+            _shares(terms[0], level), logs, terms[1:], lambda v: jnp.sum(v, 0), lambda v: v
+        )
+
+    zero, one = (-np.inf, *(0.0,) * sizes), (0.0,) * (1 + sizes)
+    return made(name, add, mul, zero, one, lift, by_segments=by_segments, whole=whole)
 
 
 def _finite(level):

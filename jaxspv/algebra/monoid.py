@@ -63,6 +63,7 @@ class Monoid(Algebraic):
         selective: the result is one of the operands, so that a reduction has the derivative of the
             first term that equals it. Implies idempotent.
         by_segments: of tuples a faster `segment_reduce`, `(terms, segments, count)`, or None.
+        whole: of tuples a faster `reduce`, of terms along the first axis, or None.
 
     >>> import jaxspv as jsp, jax.numpy as jnp
     >>> jsp.monoids.max_, float(jsp.monoids.max_.reduce(jnp.array([1.0, 3.0, 2.0])))
@@ -78,6 +79,7 @@ class Monoid(Algebraic):
     idempotent: bool = static(default=False)
     selective: bool = static(default=False)
     by_segments: Callable[..., Any] | None = static(default=None)
+    whole: Callable[..., Any] | None = static(default=None)
 
     def __post_init__(self):
         object.__setattr__(self, "op", as_binary(self.op))
@@ -202,7 +204,10 @@ class Monoid(Algebraic):
     ) -> Shaped[Array, "*kept"]:
         """`op` over `axis`; the identity where the axis is empty. Of tuples over the first."""
         if self.of_tuples:
-            return fold_tuples(Each(self.op), x, self.like(x))
+            identity = self.like(x)
+            if self.whole is not None and jax.tree.leaves(x)[0].shape[0]:
+                return self.whole(x)
+            return fold_tuples(Each(self.op), x, identity)
         x = self.admit(x)
         axes = (axis,) if isinstance(axis, int) else axis
         form, identity = self._form(x.dtype), self.identity_of(x.dtype)[()]

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .._core.compilation import known_while_tracing
 from .._core.operations.overload import ON_TUPLES
 from .._core.pytree import describe, pytree_dataclass
 from .._core.tuples import choose, take
@@ -54,7 +55,8 @@ class Tuples:
             )
         if not places.unique:
             raise ValueError("entries that are tuples need a matrix that lists each place once.")
-        numbers = jnp.arange(places.nse, dtype=jnp.int32)
+        with known_while_tracing():  # a pattern that is known stays known
+            numbers = jnp.arange(places.nse, dtype=jnp.int32)
         return cls(dataclasses.replace(places, data=numbers, **_no_note(places)), values)
 
     def __getattr__(self, name: str) -> Any:

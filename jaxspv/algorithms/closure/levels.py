@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.derivatives.tangents import is_zero
+from ..._core.operation import Operation, typed
 from ..._core.tuples import Each, choose, ones_unless, take
 
 WASTE = 2  # places per edge that rows of one length may take
@@ -24,7 +26,8 @@ class Pieces(NamedTuple):
 
     Attributes:
         vertex: (P, W) the vertices of each piece, n where there are fewer.
-        source: (P, C) where the source of an edge is held; any place in padding.
+        source: (P, C) where the source of an edge is held; any place in padding. (P, D) where all W
+            vertices of a piece have the same sources.
         slot: (P, C) the slot of an edge, -1 in padding.
         segment: (P, C) which of the W vertices it leads to, or None where C = W D and each vertex
             has D places.
@@ -78,6 +81,9 @@ def _cut_by_vertices(source, target, slot, level, rank, order, width, deep) -> P
     sources, slots = np.zeros((P, width, deep), np.int64), np.full((P, width, deep), -1)
     sources[at], slots[at] = (offset[held] if near else held), slot
     place = (piece * width + offset)[rank] if near else rank
+    common = sources.max(1)
+    if np.all((sources == common[:, None]) | (slots < 0)):
+        sources = common
     found = vertex, sources.reshape(P, -1), slots.reshape(P, -1), None
     return _narrow(Pieces(*found, None if near else first, place))
 
@@ -111,12 +117,17 @@ def evaluate(semiring: Any, values: Any, x0: Any, pieces: Pieces, *, width: int)
     """The closure of x0 (n, ...): each vertex's own value joined with what its edges bring."""
     add, n = semiring.add, jax.tree.leaves(x0)[0].shape[0]
     zero = add.like(x0)
-    edges = ones_unless(pieces.slot >= 0, take(values, pieces.slot))
+    pieces = lax.optimization_barrier(pieces)  # constants are not folded for seconds
+    edges = ones_unless(pieces.slot >= 0, _in_pieces(values, pieces.slot))
 
     def brought(held, piece, edges):
         """What the edges of a piece bring to its vertices, (width, ...)."""
         valid = piece.slot >= 0
-        x = ones_unless(valid, take(held, piece.source))
+        x = take(held, piece.source)
+        if piece.source.shape != valid.shape:
+            times = valid.shape[0] // max(piece.source.shape[0], 1)
+            x = jax.tree.map(lambda v: jnp.tile(v, (times, *(1,) * (v.ndim - 1))), x)
+        x = ones_unless(valid, x)
         terms = Each(semiring.mul)(x, edges)
         terms = jax.tree.map(lambda t, v: t.astype(v.dtype), terms, x0)
         if piece.segment is not None:
@@ -150,6 +161,40 @@ def evaluate(semiring: Any, values: Any, x0: Any, pieces: Pieces, *, width: int)
         order = _in_order(pieces, n, width)
         found, _ = lax.scan(far, own(order), (steps._replace(vertex=None), edges))
     return take(found, pieces.place)
+
+
+def _in_pieces(values: Any, slot: Array) -> Any:
+    """`values[slot]`; each slot comes at most once, so that the transpose is a gather too."""
+    flat, count = slot.reshape(-1), jax.tree.leaves(values)[0].shape[0]
+    where = jnp.full(count, slot.size, jnp.int32)
+    where = where.at[jnp.where(flat < 0, count, flat)].set(
+        jnp.arange(slot.size, dtype=jnp.int32), mode="drop"
+    )
+    return jax.tree.map(lambda v: moved(v, slot, where), values)
+
+
+def _tangent(primals, tangents, result):
+    dot = tangents[0]
+    return jnp.zeros_like(result) if is_zero(dot) else moved(dot, *primals[1:])
+
+
+def _transposed(cotangent, values, slot, where):
+    flat = cotangent.reshape(-1, *cotangent.shape[slot.ndim :])
+    return flat.at[where].get(mode="fill", fill_value=0), None, None
+
+
+moved = Operation(
+    "values in pieces",
+    _tangent,
+    transpose=_transposed,
+    types=lambda v, slot, where: typed(v.dtype, *slot.shape, *v.shape[1:]),
+    internal=True,
+)
+
+
+@moved.register("gather")
+def _moved(values: Array, slot: Array, where: Array) -> Array:
+    return take(values, slot)
 
 
 def _in_order(pieces: Pieces, n: int, width: int) -> Array:

@@ -17,7 +17,7 @@ from ..._core.batching import while_going
 from ..._core.compilation import known_while_tracing
 from ..._core.indices import LIMIT
 from ..._core.pytree import is_concrete, result_tuple
-from ..._core.tuples import Each, choose, is_tuple
+from ..._core.tuples import Each, choose
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring, min_plus
@@ -142,22 +142,21 @@ def closure(
 
 def _start(semiring: Semiring, T: Tuples, start: Any, n: int) -> Any:
     """x0: the floats of the one and zero of the semiring in the dtype of those of A."""
-    vertex = start is None or (np.ndim(start) == 0 and not is_tuple(start))
-    if not vertex:
+    leaves = jax.tree.leaves(start)
+    if start is not None and (len(leaves) != 1 or np.ndim(leaves[0])):
         x0 = jax.tree.map(jnp.asarray, start)
         semiring.add.like(x0)
         if any(v.shape[:1] != (n,) for v in jax.tree.leaves(x0)):
             raise ValueError(f"`start` must be a vertex or have leaves of shape ({n}, ...).")
         return x0
+    one = jax.tree.map(np.asarray, one_of(semiring))
+    alike = jax.tree.structure(one) == jax.tree.structure(T.values)
     dtypes = [v.dtype for v in jax.tree.leaves(T.values)]
     real = next((d for d in dtypes if jnp.issubdtype(d, jnp.inexact)), jnp.float32)
-    plain = None if semiring.add.of_tuples else dtypes[0]
-
-    def typed(value):
-        value = np.asarray(value)
-        return jnp.asarray(value, plain or (real if value.dtype.kind == "f" else value.dtype))
-
-    one = jax.tree.map(typed, one_of(semiring))
+    units, tree = jax.tree.flatten(one)
+    if not alike:
+        dtypes = [real if v.dtype.kind == "f" else np.int32 for v in units]
+    one = tree.unflatten(map(jnp.asarray, units, dtypes))
     everywhere = jax.tree.map(lambda v: jnp.broadcast_to(v, (n, *v.shape)), one)
     if start is None:
         return everywhere
@@ -176,8 +175,9 @@ def _plan(T: Tuples) -> tuple[levels.Pieces, int] | None:
         if not bool(order.acyclic):
             return None
         level = np.asarray(order.generations)
-    edges = (v[valid].astype(np.int64) for v in (row, col, number))
-    return levels.cut(*edges, level.astype(np.int64)), int(level.max(initial=0))
+    source, target, slot = (v[valid].astype(np.int64) for v in (row, col, number))
+    pieces = levels.cut(source, target, slot, level.astype(np.int64))
+    return pieces, int(level.max(initial=0))
 
 
 # ---- Steps ----

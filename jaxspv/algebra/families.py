@@ -1,7 +1,7 @@
 """Semirings whose values are tuples: distances with ids, lexicographic pairs, k best paths.
 
 Each function gives one semiring, and the same one for the same arguments. `semiring.lift(weights)`
-makes the values of edges. Where a law needs more than the types say, the docstring tells.
+makes the values of edges. Where a law needs more than types say, it is stated.
 """
 
 from __future__ import annotations

@@ -108,7 +108,8 @@ class Monoid(Algebraic):
         leaves = jax.tree.leaves(terms)
         deep = leaves[0].ndim - want.leaves[0].ndim if leaves else 0
         shapes = [x.shape for x in want.leaves]
-        if tree != want.tree or [x.shape[deep:] for x in leaves] != shapes:
+        aligned = len({x.shape[:deep] for x in leaves}) < 2
+        if tree != want.tree or not aligned or [x.shape[deep:] for x in leaves] != shapes:
             raise TypeError(
                 f"values of the monoid `{self.name}` are {want.value!r} and the like, with leaves "
                 f"of shapes {shapes}; got {tree} with {[x.shape for x in leaves]}."
@@ -199,9 +200,7 @@ class Monoid(Algebraic):
         assert weight is not None, f"{self} has no weights"
         return weight(tangents, terms, totals)
 
-    def reduce(
-        self, x: Shaped[Array, "*k"], axis: int | tuple[int, ...] = -1
-    ) -> Shaped[Array, "*kept"]:
+    def reduce(self, x: Any, axis: int | tuple[int, ...] = -1) -> Any:
         """`op` over `axis`; the identity where the axis is empty. Of tuples over the first."""
         if self.of_tuples:
             identity = self.like(x)
@@ -216,13 +215,8 @@ class Monoid(Algebraic):
         return form.whole(x, axes, identity)
 
     def segment_reduce(
-        self,
-        terms: Shaped[Array, " k"],
-        segments: Int[Array, " k"],
-        num_segments: int,
-        *,
-        sorted: bool = False,
-    ) -> Shaped[Array, " num_segments"]:
+        self, terms: Any, segments: Int[Array, " k"], num_segments: int, *, sorted: bool = False
+    ) -> Any:
         """`y[s] = op over terms[k] with segments[k] == s`, shape (num_segments,).
 
         Segments out of [0, num_segments) are dropped, whatever their terms hold; an empty segment
@@ -243,13 +237,8 @@ class Monoid(Algebraic):
         return form.segments(terms, segments, num_segments, identity, sorted)
 
     def segment_scan(
-        self,
-        terms: Shaped[Array, " k"],
-        segments: Int[Array, " k"],
-        num_segments: int,
-        *,
-        sorted: bool = False,
-    ) -> Shaped[Array, " num_segments"]:
+        self, terms: Any, segments: Int[Array, " k"], num_segments: int, *, sorted: bool = False
+    ) -> Any:
         """`segment_reduce` by a segmented scan: for any associative `op`, and deterministic."""
         if self.of_tuples:
             identity, op = self.like(terms), Each(self.op)

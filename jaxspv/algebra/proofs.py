@@ -31,7 +31,11 @@ def dual(semiring: Semiring) -> Semiring:
     """
 
     def derived(op):
-        return lambda x, y: jax.jvp(op, (x[0], y[0]), (x[1], y[1]))
+        def both(x, y):
+            value, slope = jax.jvp(op, (x[0], y[0]), (x[1], y[1]))
+            return value, jnp.where(jnp.isinf(value), 0, slope)
+
+        return both
 
     zero, one = semiring.add.identity, one_of(semiring)
     add, mul = derived(semiring.add.op), derived(semiring.mul)

@@ -221,7 +221,7 @@ def write(T: Tuples, options: Options) -> Tuples:
         if options.mask is None and options.nse is None:
             return T
         return Tuples(_apply.apply(T.places, UnaryOp(_itself), **rest), T.values)
-    both, places = _beside(as_tuples("out", out), T)
+    both, places = _behind(as_tuples("out", out), T)
     rest |= {"out": as_tuples("out", out).places, "replace": options.replace}
     return Tuples(_apply.apply(places, UnaryOp(_itself), **rest), both)
 
@@ -230,7 +230,7 @@ def _itself(number):
     return number
 
 
-def _beside(C: Tuples, T: Tuples) -> tuple[Any, Any]:
+def _behind(C: Tuples, T: Tuples) -> tuple[Any, Any]:
     """The values of both, and the places of T with numbers behind those of C."""
     before = jax.tree.leaves(C.values)[0].shape[0]
     both = jax.tree.map(lambda c, t: jnp.concatenate([c, t.astype(c.dtype)]), C.values, T.values)
@@ -387,5 +387,5 @@ def assign(C, value, i=None, j=None, *, accum=None, **options):
     if accum is not None:
         raise ValueError("`assign` of tuples takes no `accum`.")
     C = as_tuples("C", C)
-    both, places = _beside(C, as_tuples("value", value))
+    both, places = _behind(C, as_tuples("value", value))
     return Tuples(_assign.assign(C.places, places, i, j, **options), both)

@@ -1,4 +1,4 @@
-"""Acyclic graphs: their edges cut into pieces that run one after another, all edges of one at once.
+"""Acyclic graphs: their edges cut into pieces that run one after another, in parallel inside one.
 
 A vertex is complete once the pieces of its level have run. Pieces have one static size, so that
 their loop is one `lax.scan`, which differentiates in both modes.

@@ -17,6 +17,8 @@ from jax.typing import DTypeLike
 
 from .._core.compat import scatter_add_is_slow
 from .._core.operations.overload import ON_TUPLES
+from .._core.operations.tuples import Constant, Each
+from .._core.operations.tuples import fold as fold_tuples
 from .._core.pytree import Algebraic, pytree_dataclass, static
 from .._core.reductions import (
     FORMS,
@@ -30,8 +32,6 @@ from .._core.reductions import (
     segment_scan,
     zeros_in_double,
 )
-from .._core.tuples import Constant, Each
-from .._core.tuples import fold as fold_tuples
 from .operators import BinaryOp, as_binary
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._core.operations.tuples import Constant, differing_law, random_values
 from .._core.pytree import is_concrete, named
-from .._core.tuples import Constant, differing_law, random_values
 from . import operators
 from .monoid import Monoid
 from .operators import BinaryOp, as_binary, element_by_element
@@ -105,7 +105,8 @@ def _number(name: str, value: Any) -> Any:
         value is None or callable(value) or isinstance(value, (int, float, complex, np.generic))
     ):
         raise TypeError(
-            f"`{name}` must be a number, or a function from a dtype to one; got {value!r}."
+            f"`{name}` must be a number, or a function from a dtype to one; got {value!r}. Only an "
+            "`identity` may be one of tuples or vectors."
         )
     return value
 

@@ -9,8 +9,8 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from .._core.operations.overload import ON_TUPLES
+from .._core.operations.tuples import Constant
 from .._core.pytree import Algebraic, pytree_dataclass, static
-from .._core.tuples import Constant
 from .monoids import Monoid, as_monoid
 from .operators import BinaryOp, as_binary, element_by_element
 

@@ -16,8 +16,8 @@ from jax import Array
 from .._core.compilation import is_eager, on_accelerator, to_device
 from .._core.html import card, pattern
 from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
+from .._core.operations.tuples import is_tuple
 from .._core.pytree import describe, is_concrete
-from .._core.tuples import is_tuple
 from ..algebra.masks import Mask, as_mask
 from .methods.scipy_methods import SciPyMethods
 from .tuples import Tuples

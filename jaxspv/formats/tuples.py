@@ -12,8 +12,8 @@ from jax import Array
 
 from .._core.compilation import known_while_tracing
 from .._core.operations.overload import ON_TUPLES
+from .._core.operations.tuples import choose, take
 from .._core.pytree import describe, pytree_dataclass
-from .._core.tuples import choose, take
 
 if TYPE_CHECKING:
     from jaxtyping import Int

@@ -19,8 +19,8 @@ from jax import Array, lax
 from .._core.compilation import is_eager
 from .._core.operation import Operation
 from .._core.operations.overload import ON_TUPLES
+from .._core.operations.tuples import Each, choose, is_tuple, ones_unless, take
 from .._core.pytree import is_concrete
-from .._core.tuples import Each, choose, is_tuple, ones_unless, take
 from ..algebra.masks import check_mask
 from ..algebra.monoids import Monoid
 from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary

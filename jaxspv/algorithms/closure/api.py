@@ -16,8 +16,8 @@ from jax.flatten_util import ravel_pytree
 from ..._core.batching import while_going
 from ..._core.compilation import known_while_tracing
 from ..._core.indices import LIMIT
+from ..._core.operations.tuples import Each, choose
 from ..._core.pytree import is_concrete, result_tuple
-from ..._core.tuples import Each, choose
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring, min_plus

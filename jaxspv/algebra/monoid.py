@@ -152,6 +152,7 @@ class Monoid(Algebraic):
 
         For truth values the one of 0 and 1.
 
+        >>> from jaxspv.algebra.monoids import logaddexp, lor, plus
         >>> plus.atomic(np.int32), lor.atomic(bool), logaddexp.atomic(np.float32)
         ('add', 'max', None)
         """

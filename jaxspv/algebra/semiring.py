@@ -73,7 +73,8 @@ class Semiring(Algebraic):
     def domain(self, law: Law, dtype: DTypeLike) -> tuple[Any, Any] | None:
         """The closed interval of the numbers for which a law holds in `dtype`, or None.
 
-        >>> min_plus.domain("distributivity", np.int8)
+        >>> from jaxspv import semirings
+        >>> semirings.min_plus.domain("distributivity", np.int8)
         (-128, 127)
         """
         stated = getattr(self, law)

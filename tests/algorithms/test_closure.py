@@ -114,7 +114,7 @@ def test_graphs_with_cycles():
 
 
 def test_shortest_paths_with_ids_on_a_cycle():
-    A = jsp.from_edges([0, 1, 2, 0], [1, 2, 0, 2], [1.0, 1.0, 1.0, 5.0], shape=(3, 3)).trim()
+    A = jsp.from_edges([0, 0, 1, 2], [1, 2, 2, 0], [1.0, 5.0, 1.0, 1.0], shape=(3, 3)).trim()
     s = S.argmin_plus()
     found = jsp.closure(A.with_data(s.lift(A.data)), s, start=0)
     assert found.x[0].tolist() == [0, 1, 2] and bool(found.converged)
@@ -132,7 +132,7 @@ def test_shortest_paths_with_ids_on_a_cycle():
 
 def test_the_likeliest_proofs_on_a_cycle():
     logs = np.log(np.array([0.9, 0.5, 0.4], np.float32))
-    A = jsp.from_edges([0, 1, 2, 0], [1, 2, 0, 2], shape=(3, 3)).trim()
+    A = jsp.from_edges([0, 0, 1, 2], [1, 2, 2, 0], shape=(3, 3)).trim()
     row, col = (v.tolist() for v in A.rowcol())
     fact = np.array([{(0, 1): 0, (1, 2): 1, (2, 0): 1, (0, 2): 2}[e] for e in zip(row, col, strict=True)])  # fmt: skip  # noqa: E501
 

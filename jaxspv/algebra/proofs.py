@@ -73,7 +73,9 @@ def top_k_proofs(k: int, log_probabilities: Any) -> Semiring:
 
     A proof is the set of facts that it uses; it weighs the sum of their log probabilities, each
     once however often it is used. Sums drop equal sets and keep the likeliest k: a closure ends on
-    graphs with cycles. `lift(ids, log_probabilities)`: the number of the fact that proves each
+    graphs with cycles; a superset of a proof is another. What is dropped might have been better
+    with facts that it shares: exact where k is large enough, or no path uses a fact twice.
+    `lift(ids, log_probabilities)`: the number of the fact that proves each
     edge, -1 for none. Differentiable in `log_probabilities` (facts,).
     Huang et al., "Scallop: from probabilistic deductive databases to scalable differentiable
     reasoning", NeurIPS 2021.

@@ -32,6 +32,7 @@ from .algorithms.centrality.closeness import closeness_centrality as closeness_c
 from .algorithms.centrality.spectral import eigenvector_centrality as eigenvector_centrality
 from .algorithms.centrality.spectral import hits as hits
 from .algorithms.centrality.spectral import katz_centrality as katz_centrality
+from .algorithms.closure.api import closure as closure
 from .algorithms.clustering.coefficients import average_clustering as average_clustering
 from .algorithms.clustering.coefficients import clustering as clustering
 from .algorithms.clustering.squares import square_clustering as square_clustering
@@ -129,6 +130,7 @@ from .ops.structure import diag as diag
 from .ops.structure import kron as kron
 from .ops.structure import transpose as transpose
 from .ops.sugar import where as where
+from .ops.tuples import ON_TUPLES as _ON_TUPLES  # noqa: F401  registers
 from .sharding.builders.shard import shard as shard
 
 __version__ = "0.1.0"  # as in pyproject.toml; a test holds it

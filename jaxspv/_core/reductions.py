@@ -14,6 +14,7 @@ from jax.tree_util import Partial
 from .compat import scatter_add_is_slow
 from .derivatives.tangents import is_zero
 from .operation import Operation, typed
+from .operations.tuples import choose
 from .platforms import situation
 
 Scatter = Literal["add", "multiply", "min", "max"]
@@ -53,36 +54,43 @@ def fold(op: Any, x: Array, axes: tuple[int, ...], identity: Any) -> Array:
 
 
 def segment_scan(
-    op: Any, terms: Array, segments: Array, count: int, identity: Any, *, sorted: bool
-) -> Array:
+    op: Any, terms: Any, segments: Array, count: int, identity: Any, *, sorted: bool
+) -> Any:
     """`y[s] = op over terms[k] with segments[k] == s` by a segmented scan; see `scan_runs`."""
-    identity = jnp.asarray(identity)
+    identity = jax.tree.map(jnp.asarray, identity)
     if not sorted:
         order = jnp.argsort(segments, stable=True)
-        segments, terms = segments[order], terms[order]
+        segments, terms = segments[order], jax.tree.map(lambda t: t[order], terms)
     inside = (segments >= 0) & (segments < count)
-    scanned = scan_runs(op, jnp.where(inside, terms, identity), segments, identity)
-    ends = jnp.append(segments[1:] != segments[:-1], True)[: terms.shape[0]]
-    slot = jnp.arange(terms.shape[0], dtype=segments.dtype)
+    scanned = scan_runs(op, choose(inside, terms, identity), segments, identity)
+    size = segments.shape[0]
+    ends = jnp.append(segments[1:] != segments[:-1], True)[:size]
+    slot = jnp.arange(size, dtype=segments.dtype)
     target = jnp.where(ends & inside, segments, count + slot)  # unique: it transposes
-    return jnp.full(count, identity).at[target].set(scanned, mode="drop", unique_indices=True)
+
+    def totals(i, s):
+        start = jnp.full((count, *i.shape), i)
+        return start.at[target].set(s, mode="drop", unique_indices=True)
+
+    return jax.tree.map(totals, identity, scanned)
 
 
 @jax.jit  # a scan is some forty operations: one program also where the caller is eager
-def scan_runs(op: Any, terms: Array, segments: Array, identity: Array) -> Array:
+def scan_runs(op: Any, terms: Any, segments: Array, identity: Any) -> Any:
     """Inclusive scan of `terms` that starts anew wherever the sorted `segments` change.
 
     Flags mark where a segment starts; the scanned pair (flag, value) is that of Blelloch,
-    "Prefix sums and their applications", 1990. `op` is a pytree.
+    "Prefix sums and their applications", 1990. `op` is a pytree; so may the terms be.
     """
-    starts = jnp.append(True, segments[1:] != segments[:-1])[: terms.shape[0]]
+    starts = jnp.append(True, segments[1:] != segments[:-1])[: segments.shape[0]]
 
     def combine(left, right):
         flag_l, value_l = left
         flag_r, value_r = right
-        # Both `where`: an infinity of one run must not reach the derivative of another.
-        joined = op(jnp.where(flag_r, identity, value_l), value_r)
-        return flag_l | flag_r, jnp.where(flag_r, value_r, joined.astype(value_r.dtype))
+        # Both `choose`: an infinity of one run must not reach the derivative of another.
+        joined = op(choose(flag_r, identity, value_l), value_r)
+        joined = jax.tree.map(lambda z, v: z.astype(v.dtype), joined, value_r)
+        return flag_l | flag_r, choose(flag_r, value_r, joined)
 
     return lax.associative_scan(combine, (starts, terms))[1]
 

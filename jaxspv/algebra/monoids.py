@@ -1,261 +1,35 @@
-"""Monoids: an associative, commutative operator with its identity, and all it does to arrays.
-
-What XLA and the hardware have for one stands in one table, `_core.reductions.FORMS`; the rest of
-the library asks the properties and methods of `Monoid`.
-"""
+"""Monoids: `monoid`, which makes one of any function, and those that have names."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.typing import DTypeLike
 
-from .._core.compat import scatter_add_is_slow
-from .._core.pytree import Algebraic, is_concrete, named, pytree_dataclass, static
-from .._core.reductions import (
-    FORMS,
-    OF_TRUTH,
-    ROUNDED,
-    Form,
-    Scatter,
-    add_in_double,
-    fold,
-    scan_runs,
-    segment_scan,
-    zeros_in_double,
-)
+from .._core.operations.tuples import Constant, differing_law, random_values
+from .._core.pytree import is_concrete, named
 from . import operators
+from .monoid import Monoid
 from .operators import BinaryOp, as_binary, element_by_element
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Inexact, Int, Shaped
-
     from ..shapes import Number
-
-Kind = Literal["add", "multiply", "min", "max", "or", "and", "xor", "xnor", "any", "logaddexp"]
-
-
-@pytree_dataclass
-class Monoid(Algebraic):
-    """`op` with `op(identity, x) == x`, associative and commutative.
-
-    Build one with `monoid(op, identity, terminal=None)`.
-
-    Attributes:
-        op: the operator; its parameters are pytree leaves.
-        identity: a number, or a function from dtype to a number; `inf` and `-inf` mean the largest
-            and the smallest value of an integer dtype. None: there is none (`any`).
-        terminal: like `identity`; a value that ends a reduction early (`op(terminal, x) ==
-            terminal` for every x but NaN), or None.
-        kind: the reduction that XLA and the hardware have for it; None for a user's operator, which
-            takes a segmented scan instead.
-        name: shown in messages.
-        dtypes: the kinds of dtype it is defined on, as in NumPy: b(ool), i(nt), u(int), f(loat),
-            c(omplex).
-        idempotent: `op(x, x) == x`: terms may come again, as in a monotone fixpoint.
-        selective: the result is one of the operands, so that a reduction has the derivative of the
-            first term that equals it. Implies idempotent.
-
-    >>> import jaxspv as jsp, jax.numpy as jnp
-    >>> jsp.monoids.max_, float(jsp.monoids.max_.reduce(jnp.array([1.0, 3.0, 2.0])))
-    (Monoid(max), 3.0)
-    """
-
-    op: BinaryOp
-    identity: Any = static(default=None)
-    terminal: Any = static(default=None)
-    kind: Kind | None = static(default=None)
-    name: str = static(default="user")
-    dtypes: str = static(default="biuf")
-    idempotent: bool = static(default=False)
-    selective: bool = static(default=False)
-
-    def __post_init__(self):
-        object.__setattr__(self, "op", as_binary(self.op))
-
-    def __repr__(self) -> str:
-        return f"Monoid({self.name})"
-
-    def accepts(self, dtype: DTypeLike) -> bool:
-        """Whether the monoid is defined on `dtype`."""
-        return _dtype_kind(dtype) in self.dtypes
-
-    def admit(self, x: Shaped[Array, "*k"]) -> Shaped[Array, "*k"]:
-        """`x` in a dtype of the monoid: logical monoids take truth values of anything.
-
-        Raises:
-            TypeError: the monoid is not defined on the dtype of `x`.
-        """
-        if self.dtypes == "b":
-            return x.astype(bool)
-        if not self.accepts(x.dtype):
-            raise TypeError(f"the monoid `{self.name}` is not defined on {x.dtype}.")
-        return x
-
-    def identity_of(self, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:
-        """The identity as a NumPy scalar array of `dtype`; 0 where the monoid has none."""
-        return value_of(0 if self.identity is None else self.identity, dtype)
-
-    def terminal_of(self, dtype: DTypeLike) -> Shaped[np.ndarray, ""] | None:
-        """The terminal value as a NumPy scalar array of `dtype`, or None."""
-        terminal = self.terminal
-        value = terminal(np.dtype(dtype)) if callable(terminal) else terminal
-        return None if value is None else value_of(value, dtype)
-
-    def _form(self, dtype: DTypeLike) -> Form | None:
-        kind = OF_TRUTH.get(str(self.kind), self.kind) if np.dtype(dtype) == np.bool_ else self.kind
-        return FORMS.get(kind)
-
-    def atomic(self, dtype: DTypeLike) -> Scatter | None:
-        """The scatter of XLA, and the atomic of a GPU, that combines terms of `dtype`; or None.
-
-        For truth values the one of 0 and 1.
-
-        >>> plus.atomic(np.int32), lor.atomic(bool), logaddexp.atomic(np.float32)
-        ('add', 'max', None)
-        """
-        form = self._form(dtype)
-        return None if form is None else form.scatter
-
-    def scatter(self, dtype: DTypeLike) -> Scatter | None:
-        """`atomic`, where the installed XLA is fast at it."""
-        name = self.atomic(dtype)
-        return None if name == "add" and scatter_add_is_slow(dtype) else name
-
-    @property
-    def scatters(self) -> bool:
-        """Whether `segment_reduce` takes scatters; a user's operator sorts and scans instead."""
-        return self.kind is not None
-
-    @property
-    def takes_first(self) -> bool:
-        """Whether any term will do, whatever the others are: `any`, which takes the first."""
-        return self.kind == "any"
-
-    @property
-    def sums_exponentials(self) -> bool:
-        """Whether it is the logarithm of the sum of the exponentials of the terms."""
-        return self.kind == "logaddexp"
-
-    @property
-    def sums_tangents(self) -> bool:
-        """Whether the tangent of a reduction is the sum of `weighted` tangents of its terms."""
-        return self.scatters and FORMS[self.kind].weight is not None
-
-    def weighted(
-        self,
-        tangents: Inexact[Array, " k"],
-        terms: Inexact[Array, " k"],
-        totals: Inexact[Array, " k"],
-    ) -> Inexact[Array, " k"]:
-        """`tangents` times the derivative of the reduction by each term; see `sums_tangents`.
-
-        Args:
-            tangents, terms: (k,) of what is reduced.
-            totals: (k,) the result that each term is part of; the term itself in padding, so that
-                no weight there is infinite.
-        """
-        weight = FORMS[self.kind].weight
-        assert weight is not None, f"{self} has no weights"
-        return weight(tangents, terms, totals)
-
-    def reduce(
-        self, x: Shaped[Array, "*k"], axis: int | tuple[int, ...] = -1
-    ) -> Shaped[Array, "*kept"]:
-        """`op` over `axis`; the identity where the axis is empty."""
-        x = self.admit(x)
-        axes = (axis,) if isinstance(axis, int) else axis
-        form, identity = self._form(x.dtype), self.identity_of(x.dtype)[()]
-        if form is None:
-            return fold(self.op, x, axes, identity)
-        return form.whole(x, axes, identity)
-
-    def segment_reduce(
-        self,
-        terms: Shaped[Array, " k"],
-        segments: Int[Array, " k"],
-        num_segments: int,
-        *,
-        sorted: bool = False,
-    ) -> Shaped[Array, " num_segments"]:
-        """`y[s] = op over terms[k] with segments[k] == s`, shape (num_segments,).
-
-        Segments out of [0, num_segments) are dropped, whatever their terms hold; an empty segment
-        gives the identity. `any` picks the first term. With `sorted` the segments ascend. Float
-        additions use atomics on a GPU, whose order may vary from run to run.
-        """
-        terms = self.admit(terms)
-        form, identity = self._form(terms.dtype), self.identity_of(terms.dtype)[()]
-        if 0 in (terms.shape[0], num_segments):
-            return jnp.full(num_segments, identity, terms.dtype)
-        if form is None:
-            return self.segment_scan(terms, segments, num_segments, sorted=sorted)
-        return form.segments(terms, segments, num_segments, identity, sorted)
-
-    def segment_scan(
-        self,
-        terms: Shaped[Array, " k"],
-        segments: Int[Array, " k"],
-        num_segments: int,
-        *,
-        sorted: bool = False,
-    ) -> Shaped[Array, " num_segments"]:
-        """`segment_reduce` by a segmented scan: for any associative `op`, and deterministic."""
-        terms = self.admit(terms)
-        identity = self.identity_of(terms.dtype)
-        return segment_scan(self.op, terms, segments, num_segments, identity, sorted=sorted)
-
-    def accumulator(self, n: int, dtype: Any) -> Shaped[Array, " n"]:
-        """(n,) the identity, `total` of `accumulate` for terms of a dtype; sums are in float64."""
-        if self.kind == "add" and dtype in ROUNDED:
-            return zeros_in_double(n)
-        return jnp.full(n, self.identity_of(dtype)[()], dtype)
-
-    def accumulate(
-        self,
-        total: Shaped[Array, " n"],
-        present: Bool[Array, " n"],
-        place: Int[Array, " k"],
-        terms: Shaped[Array, " k"],
-    ) -> tuple[Shaped[Array, " n"], Bool[Array, " n"]]:
-        """Accumulators `total` joined with `terms[k]` at `place[k]`, and which hold something.
-
-        Args:
-            total: (n,) the identity (of `any`: anything) where not `present`; see `accumulator`.
-            present: (n,) bool.
-            place: (k,) int32; n or beyond drops a term.
-            terms: (k,).
-        """
-        n, scatter = total.shape[0], self.scatter(terms.dtype)
-        here = jnp.zeros(n, bool).at[place].set(True, mode="drop")
-        if total.dtype != terms.dtype:
-            return add_in_double(total, place, terms), present | here
-        if scatter is not None and terms.dtype != bool:
-            return getattr(total.at[place], scatter)(terms, mode="drop"), present | here
-        part = self.segment_reduce(terms, place, n)
-        both = self.op(jnp.where(present, total, 0), jnp.where(here, part, 0)).astype(total.dtype)
-        return jnp.where(here, jnp.where(present, both, part), total), present | here
-
-    def scan_runs(
-        self, terms: Shaped[Array, " k"], segments: Int[Array, " k"]
-    ) -> Shaped[Array, " k"]:
-        """Inclusive scan of `terms` that starts anew wherever the sorted `segments` change."""
-        return scan_runs(self.op, terms, segments, self.identity_of(terms.dtype))
 
 
 def monoid(
     op: BinaryOp | Callable[..., Any],
-    identity: Number | None = None,
+    identity: Any = None,
     terminal: Number | None = None,
     *,
     name: str | None = None,
     idempotent: bool = False,
     selective: bool = False,
+    check: bool = True,
 ) -> Monoid:
     """A monoid of a `BinaryOp` or of any JAX-traceable function of two arrays.
 
@@ -265,23 +39,28 @@ def monoid(
     Args:
         op: associative and commutative.
         identity: number, or function from dtype to number; `inf` is the largest value of an
-            integer dtype. It may be left out where `op` is one of the well-known functions.
+            integer dtype. It may be left out where `op` is one of the well-known functions. Or a
+            pytree of numbers and arrays, such as `(jnp.inf, -1)`: values are then such pytrees,
+            `op` joins two of them and need not commute.
         terminal: a value that ends a reduction early, or None.
         name: shown in messages.
         idempotent: declares `op(x, x) == x`, which a monotone `fixpoint` asks for.
         selective: declares that the result is one of the operands (the shorter of two words, the
             point nearer to some place). A reduction is then differentiated through the first term
             that wins, in a gather, not through a scan of `op`. Implies `idempotent`.
+        check: of tuples, tries on random values whether `identity` fits and `op` is associative.
 
     Raises:
         TypeError: `op` is not callable, or not element by element; `identity` or `terminal` is no
             number.
-        ValueError: `identity` is needed and missing.
+        ValueError: `identity` is needed and missing; of tuples, a law does not hold on samples.
 
     >>> import jax.numpy as jnp
     >>> monoid(jnp.maximum).identity_of(jnp.int8)
     array(-128, dtype=int8)
     """
+    if np.ndim(identity) if isinstance(identity, _ARRAYS) else not _is_leaf(identity):
+        return _of_tuples(as_binary(op), identity, name, idempotent or selective, check)
     binary = element_by_element(as_binary(op), "op")
     identity, terminal = _number("identity", identity), _number("terminal", terminal)
     known = _KNOWN.get(binary.fn)
@@ -296,6 +75,28 @@ def monoid(
     )
 
 
+_ARRAYS = np.ndarray, Array
+
+
+def _is_leaf(value: Any) -> bool:
+    return value is None or jax.tree.structure(value) == jax.tree.structure(0)
+
+
+def _of_tuples(op: BinaryOp, identity: Any, name: Any, idempotent: bool, check: bool) -> Monoid:
+    constant = Constant(identity)
+    try:
+        jax.eval_shape(op, constant.value, constant.value)
+    except Exception as error:
+        raise TypeError(
+            f"`op` must join two tuples or vectors like {identity!r}; {op!r} raises "
+            f"{type(error).__name__}: {error}.".splitlines()[0]
+        ) from error
+    broken = differing_law(op, constant.value, random_values(constant.value)) if check else None
+    if broken:
+        raise ValueError(f"{broken} (random values were tried; `check=False` trusts you).")
+    return Monoid(op, constant, name=name or op.name, idempotent=idempotent)
+
+
 def _number(name: str, value: Any) -> Any:
     """A number, a function or None as it is; an array of one number as a Python number."""
     if isinstance(value, (np.ndarray, Array)) and value.ndim == 0 and is_concrete(value):
@@ -304,8 +105,8 @@ def _number(name: str, value: Any) -> Any:
         value is None or callable(value) or isinstance(value, (int, float, complex, np.generic))
     ):
         raise TypeError(
-            f"`{name}` must be a number, or a function from a dtype to one; got {value!r}. There "
-            "are no monoids of tuples or vectors."
+            f"`{name}` must be a number, or a function from a dtype to one; got {value!r}. Only an "
+            "`identity` may be one of tuples or vectors."
         )
     return value
 
@@ -331,26 +132,6 @@ def as_monoid(add: Any, name: str = "add") -> Monoid:
             "`jaxspv.monoid(op, identity)`."
         )
     return monoid(binary)
-
-
-def value_of(value: Any, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:
-    """`value` (a number or a function of the dtype) in `dtype`; infinities become its extremes."""
-    dtype = np.dtype(dtype)
-    value = value(dtype) if callable(value) else value
-    if dtype == np.bool_ and value in (np.inf, -np.inf):
-        value = value > 0
-    elif dtype.kind in "iu" and value in (np.inf, -np.inf):
-        value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
-    elif dtype.kind in "iu" and value == -1:
-        return np.array(-1).astype(dtype)  # all bits set
-    return np.asarray(value, dtype)
-
-
-def _dtype_kind(dtype: DTypeLike) -> str:
-    dtype = jnp.dtype(dtype)
-    if dtype.kind == "V" and dtype.itemsize > 1:  # narrower floats may lack an infinity
-        return "f" if jnp.issubdtype(dtype, jnp.floating) else "V"
-    return dtype.kind
 
 
 def _zero_unless_float(dtype: np.dtype) -> int | None:

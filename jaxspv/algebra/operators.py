@@ -168,8 +168,8 @@ def element_by_element(op: BinaryOp, name: str) -> BinaryOp:
         reason = f"of arrays of shape {shape} it makes {found}"
         break
     raise TypeError(
-        f"`{name}` must work element by element, on one number of each operand: there are no "
-        f"semirings of tuples or vectors; got {op!r}: {reason}."
+        f"`{name}` must work element by element, on one number of each operand (for tuples or "
+        f"vectors give a monoid whose identity is one); got {op!r}: {reason}."
     )
 
 

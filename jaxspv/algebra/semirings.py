@@ -11,96 +11,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
 
-from .._core.pytree import Algebraic, named, pytree_dataclass, static
+from .._core.pytree import named
 from . import monoids, operators
-from .monoids import Monoid, as_monoid
-from .operators import BinaryOp, as_binary, element_by_element
-
-if TYPE_CHECKING:
-    from jaxtyping import Shaped
-
-Domain = Callable[[np.dtype], tuple[Any, Any] | None]
-Law = Literal["annihilation", "distributivity"]
-
-
-@pytree_dataclass
-class Semiring(Algebraic):
-    """`C[i, j] = add over k of mul(A[i, k], B[k, j])`.
-
-    A pytree: functions are static, parameters of its operators are leaves. Build one with
-    `semiring(add, mul)`, once, at module level: a new function means a new compilation, unless all
-    that it reads are numbers and functions of JAX and NumPy.
-
-    Attributes:
-        add: the monoid that combines.
-        mul: the operator that extends.
-        name: `add_mul`, as in python-graphblas.
-        annihilation: where `mul(zero, x) == mul(x, zero) == zero` with `zero` the identity of
-            `add`: a function from dtype to the closed interval `(low, high)` of all x for which it
-            holds, or to None where it does not; None: nowhere.
-        distributivity: where `mul` distributes over `add` from both sides, in the same form; exact
-            but for sums of floats, which round.
-
-    >>> import jaxspv as jsp
-    >>> jsp.semirings.max_times.add, jsp.semirings.max_times.mul
-    (Monoid(max), BinaryOp(times))
-    """
-
-    add: Monoid
-    mul: BinaryOp
-    name: str = static(default="user")
-    annihilation: Domain | None = static(default=None)
-    distributivity: Domain | None = static(default=None)
-
-    def __post_init__(self):
-        object.__setattr__(self, "add", as_monoid(self.add))
-        mul = element_by_element(as_binary(self.mul, "mul"), "mul")
-        object.__setattr__(self, "mul", mul)
-
-    def __repr__(self) -> str:
-        return f"Semiring({self.name})"
-
-    def domain(self, law: Law, dtype: DTypeLike) -> tuple[Any, Any] | None:
-        """The closed interval of the numbers for which a law holds in `dtype`, or None.
-
-        >>> min_plus.domain("distributivity", np.int8)
-        (-128, 127)
-        """
-        stated = getattr(self, law)
-        if stated is None or not self.add.accepts(dtype):
-            return None
-        return stated(np.dtype(dtype))
-
-    def zero(self, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:
-        """The value of a missing entry when a result is made dense: the identity of `add`."""
-        return self.add.identity_of(dtype)
-
-
-def semiring(
-    add: Monoid | BinaryOp | Callable[..., Any],
-    mul: BinaryOp | Callable[..., Any],
-    *,
-    name: str | None = None,
-) -> Semiring:
-    """A semiring of your own from any JAX-traceable functions.
-
-    Args:
-        add: a `Monoid`, or a well-known function such as `jnp.minimum`.
-        mul: a `BinaryOp`, or a function of two arrays.
-        name: shown in messages; `add_mul` by default.
-
-    >>> import jax.numpy as jnp
-    >>> semiring(jnp.maximum, jnp.minimum)
-    Semiring(max_minimum)
-    """
-    joined, extend = as_monoid(add), as_binary(mul, "mul")
-    return Semiring(joined, extend, name or f"{joined.name}_{extend.name}")
+from .families import argmin_plus as argmin_plus
+from .families import counting as counting
+from .families import k_best as k_best
+from .families import lexicographic as lexicographic
+from .moments import entropy as entropy
+from .moments import expectation as expectation
+from .moments import variance as variance
+from .monoids import Monoid
+from .operators import BinaryOp
+from .proofs import dual as dual
+from .proofs import polynomials as polynomials
+from .proofs import top_k_proofs as top_k_proofs
+from .semiring import Domain, Semiring
+from .semiring import semiring as semiring
 
 
 def _all(dtype: np.dtype) -> tuple[Any, Any] | None:

@@ -16,9 +16,11 @@ from jax import Array
 from .._core.compilation import is_eager, on_accelerator, to_device
 from .._core.html import card, pattern
 from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
+from .._core.operations.tuples import is_tuple
 from .._core.pytree import describe, is_concrete
 from ..algebra.masks import Mask, as_mask
 from .methods.scipy_methods import SciPyMethods
+from .tuples import Tuples
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int, Shaped
@@ -156,7 +158,8 @@ class Stored(SciPyMethods):
         COO, CSR and CSC also take `(nse, ...)`: an entry is then an array, such as one value a head
         of attention. They are kept by `T`, `asformat` among the three, `todense` (m, n, ...),
         `to_bcoo` and `trim`, and taken by `reduce`, `aggregate` and `softmax`; what takes one value
-        an entry refuses them.
+        an entry refuses them. Of a pytree whose leaves are such arrays, in any format, entries are
+        tuples: see `Tuples`, what this then gives.
 
         Raises:
             ValueError: `data` has another shape; or the matrix was made of as many edges as it has
@@ -178,6 +181,8 @@ class Stored(SciPyMethods):
 
     def _with_slots(self, data: Any) -> Self:
         """`with_data` of what is known to be in slot order."""
+        if is_tuple(data):
+            return Tuples.of(self, data)  # pyright: ignore[reportReturnType]
         data = jnp.asarray(data)
         fits = data.shape == getattr(self.data, "shape", data.shape)  # no shape: a placeholder
         arrays = self.takes_arrays and np.ndim(getattr(self, self.index_fields[0])) < 2

@@ -145,6 +145,7 @@ def _same_kind(scalar: Any, x: Any) -> bool:
     return order[scalar.dtype.kind] <= order[x.dtype.kind]
 
 
+@overloadable
 def select(
     A: Operand,
     op: Any,

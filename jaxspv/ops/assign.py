@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
+from .._core.operations.overload import overloadable
 from ..algebra.masks import Mask, as_mask
 from ..algebra.operators import BinaryOp
 from ..formats.stored import Stored
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ..shapes import Allowed, Number, Operand, Places
 
 
+@overloadable
 def assign(
     C: Operand,
     value: Operand | Number,

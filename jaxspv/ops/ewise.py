@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.indices import index_dtype_for
+from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid
 from ..algebra.operators import BinaryOp, as_binary, plus, times
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ..shapes import Allowed, Number, Operand
 
 
+@overloadable
 def ewise_add(
     A: Operand,
     B: Operand,
@@ -63,6 +65,7 @@ def ewise_add(
     return call(rule, (A, B, op), options, format=format_of(A), dense=True)
 
 
+@overloadable
 def ewise_union(
     A: Operand,
     B: Operand,
@@ -107,6 +110,7 @@ def ewise_union(
     return call(_union, operands, options, format=format_of(A))
 
 
+@overloadable
 def ewise_mult(
     A: Operand,
     B: Operand,

@@ -13,6 +13,7 @@ from jax import Array
 
 from .._core.compilation import is_eager, known_while_tracing, on_accelerator, scalar, to_device
 from .._core.indices import eager_capacity, index_dtype_for
+from .._core.operations.overload import overloadable
 from .._core.pytree import is_concrete
 from ..formats import CSR
 from ..formats.vector import SparseVector
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ..shapes import Allowed, Operand, Places
 
 
+@overloadable
 def extract(
     A: Operand,
     i: Places = None,

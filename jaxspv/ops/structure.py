@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.compilation import is_eager
+from .._core.operations.overload import overloadable
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, any_
 from ..algebra.operators import as_binary, times
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..shapes import Allowed, Indices, Matrix, Number, Operand, Sparse, Values
 
 
+@overloadable
 def transpose(
     A: Matrix,
     *,

@@ -30,6 +30,7 @@ KINDS = {  # name -> module
     "views": "answers.views",
     "algorithms": "answers.algorithms",
     "sums": "answers.sums",
+    "paths": "answers.paths",
 }
 
 

@@ -1,4 +1,4 @@
-"""Public functions whose operands' types may bring their own: graphs spread over devices do."""
+"""Public functions whose operands may bring their own: graphs on a mesh, values of tuples."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any, TypeVar, cast
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+ON_TUPLES: dict[str, Callable[..., Any]] = {}  # the functions on values that are tuples
+
 
 def overloadable(fn: _F) -> _F:
-    """Decorator of a public function: an operand whose type has `__jaxspv_functions__`, a table
-    of functions by name, answers for itself. Asked are the first two operands and the named ones.
+    """Decorator of a public function: an operand that has `__jaxspv_functions__`, a table of
+    functions by name, answers for itself. Asked are the first three operands and the named ones.
     """
 
     @functools.wraps(fn)
     def call(*args, **kwargs):
-        for operand in (*args[:2], *kwargs.values()):
-            own = getattr(type(operand), "__jaxspv_functions__", None)
+        for operand in (*args[:3], *kwargs.values()):
+            own = getattr(operand, "__jaxspv_functions__", None)
             if own is not None and fn.__name__ in own:
                 return own[fn.__name__](*args, **kwargs)
         return fn(*args, **kwargs)

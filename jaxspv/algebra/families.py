@@ -1,0 +1,295 @@
+"""Semirings whose values are tuples: distances with ids, lexicographic pairs, k best paths.
+
+Each function gives one semiring, and the same one for the same arguments. `semiring.lift(weights)`
+makes the values of edges. Where a law needs more than types say, it is stated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from .._core.operations.tuples import Constant, take
+from .monoid import Monoid
+from .monoids import min_, plus
+from .operators import BinaryOp
+from .semiring import Semiring
+
+_BIG = np.iinfo(np.int32).max
+
+
+def made(name: str, add: Any, mul: Any, zero: Any, one: Any, lift: Any, **more: Any) -> Semiring:
+    """A semiring of functions of two values, with its zero and one."""
+    idempotent = more.pop("idempotent", False)
+    forms = {form: more.pop(form, None) for form in ("by_segments", "whole")}
+    adds = Monoid(
+        BinaryOp(add, f"{name} sum"), Constant(zero), name=name, idempotent=idempotent, **forms
+    )
+    mul = mul if isinstance(mul, BinaryOp) else BinaryOp(mul, f"{name} product")
+    return Semiring(adds, mul, name, one=Constant(one), lift=lift, **more)
+
+
+def one_of(semiring: Semiring) -> Any:
+    """The identity of `mul`, stated or by the name of a well-known operator.
+
+    Raises:
+        ValueError: it is not known.
+    """
+    if semiring.one is not None:
+        return semiring.one.value
+    known = {"plus": 0.0, "min_extend": 0.0, "max_extend": 0.0, "times": 1.0}
+    known |= {"min": np.inf, "max": -np.inf, "land": True}
+    if semiring.mul.name not in known:
+        raise ValueError(f"the identity of `mul` of {semiring!r} is not known: give `one`.")
+    return known[semiring.mul.name]
+
+
+def _numbered(weights: Any, ids: Any) -> Array:
+    weights = jnp.asarray(weights)
+    if ids is None:
+        ids = jnp.arange(weights.shape[0], dtype=jnp.int32)
+    return jnp.asarray(ids, jnp.int32)
+
+
+# ---- The best, and who gave it ----
+
+
+def _lesser_pair(x, y):
+    (c, i), (d, j) = x, y
+    first = (c < d) | ((c == d) & (i <= j))
+    return jnp.where(first, c, d), jnp.where(first, i, j)
+
+
+def _pairs_by_segments(terms, segments, count):
+    cost, ids = terms
+    best = min_.segment_reduce(cost, segments, count)
+    wins = (segments >= 0) & (segments < count) & (cost == take(best, segments))
+    slot = jnp.arange(cost.shape[0])
+    winner = min_.segment_reduce(ids, jnp.where(wins, segments, count), count)
+    wins &= ids == take(winner, segments)
+    at = jnp.where(wins, segments, count)
+    first = jnp.full(count, cost.shape[0], slot.dtype).at[at].min(slot, mode="drop")
+    nothing = first == cost.shape[0]
+    return jnp.where(nothing, jnp.inf, take(cost, first)), jnp.where(nothing, _BIG, winner)
+
+
+@functools.cache
+def argmin_plus() -> Semiring:
+    """Shortest paths with the edge that came last: values `(cost, id)`.
+
+    The smaller cost wins, of equal ones the smaller id; a product adds the costs and keeps the id
+    of its second factor, or of the first where that has none (2^31 - 1). The laws hold where all
+    edges have ids. `lift(weights, ids=None)`: ids are the numbers of the edges by default.
+
+    >>> import jax.numpy as jnp
+    >>> s = argmin_plus()
+    >>> [v.item() for v in s.add.op((jnp.float32(2), jnp.int32(7)), (jnp.float32(2), jnp.int32(3)))]
+    [2.0, 3]
+    """
+
+    def mul(x, y):
+        (c, i), (d, j) = x, y
+        cost = c + d
+        return cost, jnp.where(cost == jnp.inf, _BIG, jnp.where(j == _BIG, i, j))
+
+    def lift(weights, ids=None):
+        return jnp.asarray(weights), _numbered(weights, ids)
+
+    return made(
+        "argmin_plus",
+        _lesser_pair,
+        mul,
+        (np.inf, np.int32(_BIG)),
+        (0.0, np.int32(_BIG)),
+        lift,
+        idempotent=True,
+        by_segments=_pairs_by_segments,
+    )
+
+
+@functools.cache
+def lexicographic(first: Semiring, second: Semiring) -> Semiring:
+    """Values `(u, v)`: the better u of `first`; of equal ones the v are joined by `second`.
+
+    `mul` works on each part. The sum of `first` must choose (min, max), and its product keep
+    different values apart, as addition of finite numbers does: then the laws hold.
+
+    Raises:
+        ValueError: the sum of `first` does not choose one of its operands.
+
+    >>> from jaxspv import semirings
+    >>> lexicographic(semirings.min_plus, semirings.max_min)
+    Semiring(lexicographic(min_plus, max_min))
+    """
+    if not first.add.selective:
+        raise ValueError(f"`first` must choose one of two values, as min and max do; got {first}.")
+    none = first.add.identity, second.add.identity
+
+    def add(x, y):
+        (u, v), (w, z) = x, y
+        best = first.add.op(u, w)
+        none = jnp.asarray(second.zero(v.dtype))
+        return best, second.add.op(jnp.where(u == best, v, none), jnp.where(w == best, z, none))
+
+    def mul(x, y):
+        (u, v), (w, z) = x, y
+        head = first.mul(u, w)
+        nothing = head == jnp.asarray(first.zero(head.dtype))
+        tail = second.mul(v, z)
+        return head, jnp.where(nothing, jnp.asarray(second.zero(tail.dtype)), tail)
+
+    def by_segments(terms, segments, count):
+        u, v = terms
+        best = first.add.segment_reduce(u, segments, count)
+        at = jnp.where(u == take(best, segments), segments, count)
+        return best, second.add.segment_reduce(v, at, count)
+
+    name = f"lexicographic({first.name}, {second.name})"
+    one = one_of(first), one_of(second)
+    idempotent = second.add.idempotent
+    lift = both_lifted
+    more = {"idempotent": idempotent, "by_segments": by_segments}
+    return made(name, add, mul, none, one, lift, **more)
+
+
+def both_lifted(first: Any, second: Any) -> tuple[Array, Array]:
+    """`lift` of pairs: both parts as arrays."""
+    return jnp.asarray(first), jnp.asarray(second)
+
+
+def counting(semiring: Semiring) -> Semiring:
+    """Values `(best, number)`: the best of the paths and how many have it; `semiring` as min_plus.
+
+    `lift(weights)`: each edge is one path. Counts are in the dtype of the second part, int32; they
+    wrap beyond 2^31: lift with float64 ones for more.
+
+    >>> from jaxspv import semirings
+    >>> counting(semirings.min_plus)
+    Semiring(lexicographic(min_plus, plus_times))
+    """
+    return _counting(semiring)
+
+
+@functools.cache
+def _counting(semiring: Semiring) -> Semiring:
+    plus_times = Semiring(plus, BinaryOp(jnp.multiply, "times"), "plus_times")
+    pairs = lexicographic(semiring, plus_times)
+
+    def lift(weights, number=None):
+        weights = jnp.asarray(weights)
+        return weights, jnp.ones(weights.shape, jnp.int32) if number is None else number
+
+    one = Constant((one_of(semiring), 1))
+    return dataclasses.replace(pairs, lift=lift, one=one)
+
+
+# ---- The k best ----
+
+
+@functools.cache
+def k_best(k: int) -> Semiring:
+    """The k shortest paths: values `(costs, edges, ranks)` of shape (k,), costs ascending.
+
+    Slot r of a vertex holds its r-th shortest path: its cost, the edge that came last, and the rank
+    of the rest of the path at the source of that edge: back-pointers. `lift(weights, ids=None)`
+    gives pairs `(cost, id)`, which a product takes on either side. The laws hold for costs; ties
+    are ordered by edge, then rank. Missing: infinity, 2^31 - 1.
+
+    >>> import jax.numpy as jnp
+    >>> s = k_best(2)
+    >>> x, y = s.mul(s.one.value, (1.0, 0)), s.mul(s.one.value, (3.0, 1))
+    >>> s.add.op(x, y)[0].tolist()
+    [1.0, 3.0]
+    """
+    if k < 1:
+        raise ValueError(f"`k` must be positive; got {k}.")
+    one = np.where(np.arange(k) == 0, 0.0, np.inf), np.full(k, _BIG, np.int32)
+    zero = np.full(k, np.inf), one[1], one[1]
+
+    def least(costs, edges, ranks):
+        found = lax.sort((costs, edges, ranks), num_keys=3)
+        return tuple(v[:k] for v in found)
+
+    def add(x, y):
+        return least(*(jnp.concatenate([a, b]) for a, b in zip(x, y, strict=True)))
+
+    def extended(path, edge):
+        cost, i = edge
+        costs = path[0] + cost
+        gone = costs == jnp.inf
+        edges = jnp.where(gone, _BIG, jnp.where(i == _BIG, path[1], i))
+        steps = jnp.where(i == _BIG, path[2], jnp.arange(k, dtype=jnp.int32))
+        return costs, edges.astype(jnp.int32), jnp.where(gone, _BIG, steps).astype(jnp.int32)
+
+    def mul(x, y):
+        short_x, short_y = (np.ndim(v[0]) == 0 for v in (x, y))
+        if short_x and short_y:
+            x, short_x = extended(tuple(map(jnp.asarray, (one[0], one[1], one[1]))), x), False
+        if short_y:
+            return extended(x, y)
+        if short_x:
+            return extended(y, x)
+        parts = jax.vmap(lambda c, i: extended(x, (c, i)))(y[0], y[1])
+        return least(*(v.reshape(-1) for v in parts))
+
+    def picked(terms, slots, ranks):
+        """The values at the ranks in the lists at the slots; those of `zero` beyond the end."""
+        none = slots == terms[0].shape[0]
+        at = jnp.where(none, 0, slots * k + ranks)
+        return tuple(
+            jnp.where(none, jnp.asarray(z[0], v.dtype), v.reshape(-1)[at])
+            for z, v in zip(zero, terms, strict=True)
+        )
+
+    def by_segments(terms, segments, count):
+        places = jnp.where((segments >= 0) & (segments < count), segments, count)
+
+        def least(v):
+            return jnp.full(count, _top(v), v.dtype).at[places].min(v, mode="drop")
+
+        return picked(terms, *_merged(terms, k, least, lambda v: take(v, places)))
+
+    def whole(terms):
+        return picked(terms, *_merged(terms, k, jnp.min, lambda v: v))
+
+    def lift(weights, ids=None):
+        return jnp.asarray(weights), _numbered(weights, ids)
+
+    name = f"k_best({k})"
+    forms = {"by_segments": by_segments, "whole": whole}
+    return made(name, add, mul, zero, (*one, one[1]), lift, **forms)
+
+
+def _top(v):
+    return jnp.inf if jnp.issubdtype(v.dtype, jnp.inexact) else _BIG
+
+
+def _merged(terms, k, least, spread):
+    """Slots and ranks, (..., k), of the k least of sorted lists: k times the least of their heads.
+
+    Args:
+        terms: costs, edges, ranks (lists, k); equal costs are ordered by edge, then rank.
+        least: the minimum over the lists that are merged.
+        spread: brings it back to them.
+    """
+    costs, edges, ranks = jax.tree.map(lax.stop_gradient, terms)
+    size = costs.shape[0]
+    slot = jnp.arange(size, dtype=jnp.int32)
+
+    def take_one(head, _):
+        at = jnp.minimum(head, k - 1)
+        cost = jnp.where(head < k, costs[slot, at], jnp.inf)
+        wins = (cost == spread(least(cost))) & (cost < jnp.inf)
+        for v in (edges[slot, at], ranks[slot, at], slot):
+            wins &= v == spread(least(jnp.where(wins, v, _BIG)))
+        won = jnp.minimum(least(jnp.where(wins, slot, _BIG)), size)
+        return head + wins, (won, take(head, won))
+
+    _, (slots, heads) = lax.scan(take_one, jnp.zeros(size, jnp.int32), length=k)
+    return jnp.moveaxis(slots, 0, -1), jnp.moveaxis(heads, 0, -1)

@@ -1,0 +1,129 @@
+"""Semirings of the moments of paths: expectation, entropy, variance; each path by its weight."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.operations.tuples import take
+from .families import both_lifted, made
+from .monoids import logaddexp, plus
+from .semiring import Semiring
+
+
+def _shares(levels, total):
+    """exp(levels - total), 0 where there is nothing."""
+    there = levels > -jnp.inf
+    return jnp.where(there, jnp.exp(jnp.where(there, levels - total, 0)), 0)
+
+
+def _moments(name: str, sizes: int, mixed: Any, lift: Any) -> Semiring:
+    """Values `(log weight, *moments)`: products add everything, sums mix what they join.
+
+    `mixed(shares, logs, moments, total)`, shares summing to 1, gives the moments of the mixture;
+    `total` sums what it is given over the values that are mixed, `spread` brings it back to them.
+    """
+
+    def add(x, y):
+        return whole(tuple(jnp.stack(v) for v in zip(x, y, strict=True)))
+
+    def mul(x, y):
+        level = x[0] + y[0]
+        there = level > -jnp.inf
+        return level, *(jnp.where(there, a + b, 0) for a, b in zip(x[1:], y[1:], strict=True))
+
+    def by_segments(terms, segments, count):
+        level = logaddexp.segment_reduce(terms[0], segments, count)
+        inside = (segments >= 0) & (segments < count)
+        own = take(level, segments)
+        share = jnp.where(inside, _shares(terms[0], own), 0)
+        rest = tuple(jnp.where(inside, v, 0) for v in terms[1:])
+        return level, *mixed(
+            share,
+            terms[0] - _finite(own),
+            rest,
+            lambda v: plus.segment_reduce(v, segments, count),
+            lambda v: take(v, segments),
+        )
+
+    def whole(terms):
+        level = logaddexp.reduce(terms[0], 0)
+        logs = terms[0] - _finite(level)
+        return level, *mixed(
+            _shares(terms[0], level), logs, terms[1:], lambda v: jnp.sum(v, 0), lambda v: v
+        )
+
+    zero, one = (-np.inf, *(0.0,) * sizes), (0.0,) * (1 + sizes)
+    return made(name, add, mul, zero, one, lift, by_segments=by_segments, whole=whole)
+
+
+def _finite(level):
+    return jnp.where(level > -jnp.inf, level, 0)
+
+
+@functools.cache
+def expectation() -> Semiring:
+    """Values `(log weight, mean)`: the sum of the weights of paths, and the mean of a quantity.
+
+    The quantity adds along a path; a path counts by its weight. `lift(logs, quantity)`.
+    Eisner, "Parameter estimation for probabilistic finite-state transducers", ACL 2002, normalised.
+
+    >>> import jax.numpy as jnp
+    >>> level, mean = expectation().add.op((jnp.log(1.0), 4.0), (jnp.log(3.0), 8.0))
+    >>> round(float(mean), 3)
+    7.0
+    """
+
+    def mixed(share, logs, moments, total, spread):
+        return (total(share * moments[0]),)
+
+    return _moments("expectation", 1, mixed, both_lifted)
+
+
+@functools.cache
+def entropy() -> Semiring:
+    """Values `(log weight, entropy)` of the distribution over paths by their weights.
+
+    `lift(logs)`. Hernando, Crespi, Cybenko, "Efficient computation of the hidden Markov model
+    entropy for a given observation sequence", IEEE Trans. Information Theory 51 (7), 2005.
+
+    >>> import jax.numpy as jnp
+    >>> level, bits = entropy().add.op((jnp.float32(0), 0.0), (jnp.float32(0), 0.0))
+    >>> round(float(bits), 4)  # log 2
+    0.6931
+    """
+
+    def mixed(share, logs, moments, total, spread):
+        surprise = jnp.where(share > 0, -logs, 0)
+        return (total(share * (moments[0] + surprise)),)
+
+    def lift(logs):
+        logs = jnp.asarray(logs)
+        return logs, jnp.zeros_like(logs)
+
+    return _moments("entropy", 1, mixed, lift)
+
+
+@functools.cache
+def variance() -> Semiring:
+    """Values `(log weight, mean, variance)` of a quantity that adds along a path.
+
+    `lift(logs, quantity)`. Li, Eisner, "First- and second-order expectation semirings", EMNLP 2009.
+
+    >>> import jax.numpy as jnp
+    >>> variance().add.op((jnp.float32(0), 1.0, 0.0), (jnp.float32(0), 3.0, 0.0))[2].item()
+    1.0
+    """
+
+    def mixed(share, logs, moments, total, spread):
+        mean = total(share * moments[0])
+        return mean, total(share * (moments[1] + (moments[0] - spread(mean)) ** 2))
+
+    def lift(logs, quantity):
+        logs, quantity = jnp.asarray(logs), jnp.asarray(quantity)
+        return logs, quantity, jnp.zeros_like(quantity)
+
+    return _moments("variance", 2, mixed, lift)

@@ -1,0 +1,1 @@
+"""Closures: sums over all paths of a graph, over any semiring."""

@@ -1,0 +1,270 @@
+"""`closure`: the sum over all paths, `x0 + x0 A + x0 A A + ...`, and the ways it can be had."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.flatten_util import ravel_pytree
+
+from ..._core.batching import while_going
+from ..._core.compilation import known_while_tracing
+from ..._core.indices import LIMIT
+from ..._core.operations.tuples import Each, choose
+from ..._core.pytree import is_concrete, result_tuple
+from ...algebra.families import one_of
+from ...algebra.semiring import Semiring
+from ...algebra.semirings import as_semiring, min_plus
+from ...formats.tuples import Tuples
+from ...ops.tuples import as_tuples, product
+from ...until import Until, check_until, max_iterations, unchanged
+from ..common.implicit import fixed_point
+from ..paths.acyclic import topological_sort
+from . import levels
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+    from ...shapes import Matrix
+
+UNTIL = ("unchanged", "residual", "max_iterations")
+MOST_VERTICES = 2048  # of a closure by `star`, which is dense
+
+
+@result_tuple
+class Closure(NamedTuple):
+    """The result of `closure`.
+
+    Attributes:
+        x: (n,) an array, or a pytree of arrays (n, ...): the sum over all paths to each vertex.
+        iterations: int32, products that were needed; of an acyclic graph its levels.
+        converged: bool; False: only a bound on the iterations stopped the loop.
+    """
+
+    x: Any
+    iterations: Int[Array, ""]
+    converged: Bool[Array, ""]
+
+
+def closure(
+    A: Matrix | Tuples,
+    semiring: Semiring | str = min_plus,
+    *,
+    start: Any = None,
+    star: Callable[[Any], Any] | None = None,
+    until: Until | None = None,
+) -> Closure:
+    """The sum over all paths, `x = x0 + x0 A + x0 A A + ...`, which solves `x = x0 + x A`.
+
+    `x[j] = x0[j] add (add over edges i -> j of mul(x[i], A[i, j]))`. Taken is the first way that
+    serves: steps, if `until` is given; levels, if the graph is acyclic and its pattern is known (it
+    may be captured by a jitted function of the values); elimination, if there is a `star`; steps
+    until nothing changes, if addition is idempotent.
+
+    Args:
+        A: a square matrix or Graph of numbers, or a matrix of tuples. A product may take edges of
+            another kind than x, so long as it gives values of the kind of x.
+        semiring: its `add` need not commute: a vertex's own value comes first, then its edges by
+            source.
+        start: a vertex, whose x0 is the one of the semiring, zero elsewhere; or x0 itself, (n,) or
+            a pytree of (n, ...). None: one at every vertex.
+        star: `star(a) = one + a + a a + ...` of a value, for graphs with cycles; by default that of
+            the semiring.
+        until: conditions of `jaxspv.until`: `unchanged`, `residual` (L1 change of a step),
+            `max_iterations`. Where A contracts, `residual(tol)` ends.
+
+    Returns:
+        `Closure(x, iterations, converged)`.
+
+    Raises:
+        TypeError: values do not fit the semiring.
+        ValueError: the graph has cycles (or its pattern is traced), and neither `until` nor a star
+            is given, nor is addition idempotent; A is not square; too large for a `star`.
+
+    Differentiable in the values, x0 and the semiring's parameters: through the levels, through the
+    elimination; of steps implicitly at the solution (A must contract there, or a term win that no
+    cycle brings back), and of `until=max_iterations(k)` alone through the k steps.
+
+    Source: Lehmann, "Algebraic structures for transitive closure", Theoretical Computer Science 4
+    (1), 1977; Mohri, "Semiring frameworks and algorithms for shortest-distance problems", 2002.
+
+    >>> import jaxspv as jsp
+    >>> A = jsp.from_edges([0, 0, 1], [1, 2, 2], [1.0, 5.0, 1.0], shape=(3, 3))
+    >>> closure(A, start=0).x.tolist()
+    [0.0, 1.0, 2.0]
+    >>> s = jsp.semirings.k_best(2)
+    >>> closure(A.with_data(s.lift(A.data)), s, start=0).x[0].tolist()  # both ways to 2
+    [[0.0, inf], [1.0, inf], [2.0, 5.0]]
+    """
+    T, semiring = as_tuples("A", A), as_semiring(semiring)
+    n = T.shape[0]
+    if T.shape != (n, n):
+        raise ValueError(f"`A` must be square; got {T.shape}.")
+    until = check_until(until, UNTIL, "closure", n)
+    star = semiring.star if star is None else star
+    x0 = _start(semiring, T, start, n)
+    if until is None and not n:
+        return Closure(x0, jnp.int32(0), jnp.asarray(True))
+    if until is None and is_concrete(T.places):
+        plan = _plan(T)
+        if plan is not None:
+            pieces, deep = plan
+            width = levels.width_of(pieces)
+            x = levels.evaluate(semiring, T.values, x0, pieces, width=width)
+            return Closure(x, jnp.int32(deep), jnp.asarray(True))
+    if until is None and star is not None:
+        if n > MOST_VERTICES:
+            raise ValueError(
+                f"a closure by `star` is dense, of {MOST_VERTICES} vertices at most; got {n}."
+            )
+        return Closure(_eliminated(semiring, T, x0, star), jnp.int32(n), jnp.asarray(True))
+    if until is None and not semiring.add.idempotent:
+        why = "has cycles" if is_concrete(T.places) else "has a traced pattern"
+        raise ValueError(
+            f"the graph {why}, and the addition of {semiring!r} is not idempotent: a sum over all "
+            "walks need not exist. Give `star`, or `until=residual(...)` where A contracts, or "
+            "`until=max_iterations(k)` for walks of at most k edges."
+        )
+    T = dataclasses.replace(T, places=T.places.T.to_coo())  # in the order of the targets
+    if until is not None and until.kind == "max_iterations" and is_concrete(until.value):
+        k = int(until.value)
+        return Closure(_steps(semiring, T, x0, k=k), jnp.int32(k), jnp.asarray(False))
+    bounded = unchanged() | max_iterations(2 * n + 2) if until is None else until
+    x, iterations, converged = _iterated(semiring, T, x0, bounded)
+    return Closure(_differentiable(semiring, T, x0, x), iterations, converged)
+
+
+def _start(semiring: Semiring, T: Tuples, start: Any, n: int) -> Any:
+    """x0: the floats of the one and zero of the semiring in the dtype of those of A."""
+    leaves = jax.tree.leaves(start)
+    if start is not None and (len(leaves) != 1 or np.ndim(leaves[0])):
+        x0 = jax.tree.map(jnp.asarray, start)
+        semiring.add.like(x0)
+        if any(v.shape[:1] != (n,) for v in jax.tree.leaves(x0)):
+            raise ValueError(f"`start` must be a vertex or have leaves of shape ({n}, ...).")
+        return x0
+    one = jax.tree.map(np.asarray, one_of(semiring))
+    alike = jax.tree.structure(one) == jax.tree.structure(T.values)
+    dtypes = [v.dtype for v in jax.tree.leaves(T.values)]
+    real = next((d for d in dtypes if jnp.issubdtype(d, jnp.inexact)), jnp.float32)
+    units, tree = jax.tree.flatten(one)
+    if not alike:
+        dtypes = [real if v.dtype.kind == "f" else np.int32 for v in units]
+    one = tree.unflatten(map(jnp.asarray, units, dtypes))
+    everywhere = jax.tree.map(lambda v: jnp.broadcast_to(v, (n, *v.shape)), one)
+    if start is None:
+        return everywhere
+    if is_concrete(start) and not 0 <= int(start) < n:
+        raise ValueError(f"`start` must be a vertex in [0, {n}); got {start}.")
+    return choose(jnp.arange(n) == start, everywhere, semiring.add.like(everywhere))
+
+
+def _plan(T: Tuples) -> tuple[levels.Pieces, int] | None:
+    """The pieces of a graph whose pattern is known, and how many levels; None: it has cycles."""
+    with known_while_tracing():
+        row, col = (np.asarray(v) for v in T.places.rowcol())
+        number = np.asarray(T.places.data)
+        valid = row < T.shape[0]
+        order = topological_sort(T.places)
+        if not bool(order.acyclic):
+            return None
+        level = np.asarray(order.generations)
+    source, target, slot = (v[valid].astype(np.int64) for v in (row, col, number))
+    pieces = levels.cut(source, target, slot, level.astype(np.int64))
+    return pieces, int(level.max(initial=0))
+
+
+# ---- Steps ----
+
+
+def _step(semiring: Semiring, T: Tuples, x0: Any, x: Any) -> Any:
+    """`x0 + x A`; T is the transpose of A."""
+    y = product(semiring, T, x, None, flip=True)
+    return Each(semiring.add.op)(x0, jax.tree.map(lambda v, o: v.astype(o.dtype), y, x0))
+
+
+@functools.partial(jax.jit, static_argnames="k")
+def _steps(semiring: Semiring, T: Tuples, x0: Any, *, k: int) -> Any:
+    return lax.scan(lambda x, _: (_step(semiring, T, x0, x), None), x0, length=k)[0]
+
+
+@jax.jit
+def _iterated(semiring: Semiring, T: Tuples, x0: Any, until: Until) -> tuple[Any, Array, Array]:
+    semiring, T, x0 = lax.stop_gradient((semiring, T, x0))
+
+    def step(state):
+        x, k, _, _ = state
+        y = _step(semiring, T, x0, x)
+        pairs = list(zip(jax.tree.leaves(x), jax.tree.leaves(y), strict=True))
+        same = functools.reduce(jnp.logical_and, (jnp.all((a == b) | _nan(a, b)) for a, b in pairs))
+        change = sum(
+            jnp.sum(jnp.where((a == b) | _nan(a, b), 0, jnp.abs(a - b)))
+            for a, b in pairs
+            if jnp.issubdtype(a.dtype, jnp.inexact)
+        )
+        stop = until.holds(iteration=k + 1, unchanged=same, residual=change)
+        endless = until.with_bounds([LIMIT] * len(until.bounds()))
+        done = same | endless.holds(iteration=k + 1, unchanged=same, residual=change)
+        return y, k + 1, done, ~jnp.asarray(stop)
+
+    start = (x0, jnp.int32(0), jnp.asarray(False), jnp.asarray(True))
+    x, k, done, _ = while_going(step, start)
+    return x, k, done
+
+
+def _nan(a: Array, b: Array) -> Array:
+    return (a != a) & (b != b)
+
+
+def _differentiable(semiring: Semiring, T: Tuples, x0: Any, x: Any) -> Any:
+    """x with the derivative of the solution of `x = x0 + x A` in its real leaves."""
+    leaves, tree = jax.tree.flatten(x)
+    real = [jnp.issubdtype(v.dtype, jnp.inexact) for v in leaves]
+    flat, back = ravel_pytree([v for v, on in zip(leaves, real, strict=True) if on])
+
+    def step(flat, semiring, T, x0, others):
+        found, rest = iter(back(flat)), iter(others)
+        x = jax.tree.unflatten(tree, [next(found) if on else next(rest) for on in real])
+        y = jax.tree.leaves(_step(semiring, T, x0, x))
+        return ravel_pytree([v for v, on in zip(y, real, strict=True) if on])[0]
+
+    others = [v for v, on in zip(leaves, real, strict=True) if not on]
+    found = iter(back(fixed_point(step, (semiring, T, x0, others), flat)))
+    return jax.tree.unflatten(
+        tree, [next(found) if on else v for v, on in zip(leaves, real, strict=True)]
+    )
+
+
+# ---- Elimination ----
+
+
+@functools.partial(jax.jit, static_argnames="star")
+def _eliminated(semiring: Semiring, T: Tuples, x0: Any, star: Callable[[Any], Any]) -> Any:
+    """x0 A* by Gauss' and Jordan's elimination of one vertex after another."""
+    n, add, mul = T.shape[0], Each(semiring.add.op), semiring.mul
+    row, col = T.places.rowcol()
+    zero = semiring.add.like(x0)
+
+    def laid(z, v, o):
+        blank = jnp.full((n, n, *np.shape(z)), z, o.dtype)
+        return blank.at[row, col].set(v.astype(o.dtype), mode="drop")
+
+    M = jax.tree.map(laid, zero, T.data, x0)
+
+    def eliminate(state, k):
+        x, M = state
+        loop = star(jax.tree.map(lambda v: v[k, k], M))
+        through = jax.vmap(lambda a: mul(loop, a))(jax.tree.map(lambda v: v[k], M))
+        into = jax.tree.map(lambda v: v[:, k], M)
+        detour = jax.vmap(lambda a: jax.vmap(lambda b: mul(a, b))(through))(into)
+        own = jax.tree.map(lambda v: v[k], x)
+        x = add(x, jax.vmap(lambda b: mul(own, b))(through))
+        return (x, Each(add)(M, detour)), None
+
+    return lax.scan(eliminate, (x0, M), jnp.arange(n))[0][0]

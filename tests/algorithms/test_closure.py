@@ -1,0 +1,213 @@
+"""`closure`: its ways agree with one another and with the inverse of a matrix, and refuse."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+import jaxspv as jsp
+
+S = jsp.semirings
+
+
+def acyclic(seed, n=9, dense=0.4):
+    """A random acyclic matrix whose vertices are in no order, and its float64 array."""
+    rng = np.random.default_rng(seed)
+    D = np.triu(rng.random((n, n)) < dense, 1) * rng.uniform(0.2, 0.9, (n, n))
+    order = rng.permutation(n)
+    return jsp.from_dense(D[np.ix_(order, order)].astype(np.float32)), D[np.ix_(order, order)]
+
+
+def layers(steps, states):
+    """A chain of complete layers, whose plan has rows that share their sources."""
+    n = steps * states
+    D = np.kron(np.eye(steps, k=1), np.ones((states, states)))
+    D *= np.random.default_rng(0).uniform(0.1, 0.3, (n, n))
+    return jsp.from_dense(D.astype(np.float32)), D
+
+
+def star(a):
+    return 1 / (1 - a)
+
+
+def eliminated(A):
+    """The closure by elimination of an acyclic graph, whose pattern is traced."""
+    run = jax.jit(lambda A, x0: jsp.closure(A, "plus_times", start=x0, star=star).x)
+    return lambda w, x0: run(A.with_data(w), x0)
+
+
+WAYS = {
+    "levels": {},
+    "elimination": {"star": star},
+    "steps": {"until": jsp.until.max_iterations(12)},
+    "until unchanged": {"until": jsp.until.unchanged()},
+    "until small": {"until": jsp.until.residual(1e-9) | jsp.until.max_iterations(100)},
+}
+GRAPHS = [acyclic(0), acyclic(2, dense=0.05), layers(4, 3)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("graph", range(len(GRAPHS)))
+def test_ways_agree_on_acyclic_graphs(way, graph):
+    A, D = GRAPHS[graph]
+    n = len(D)
+    want = np.linalg.inv(np.eye(n) - D)
+
+    def call(A, start):
+        return jsp.closure(A, "plus_times", start=start, **WAYS[way])
+
+    call = jax.jit(call, static_argnums=1) if way == "elimination" else call  # else: levels
+    found = call(A, 2)
+    np.testing.assert_allclose(found.x, want[2], 1e-5, 1e-7)
+    assert bool(found.converged) == (way != "steps")
+    np.testing.assert_allclose(call(A, None).x, want.sum(0), 1e-5)
+    x0 = np.linspace(-1, 1, n).astype(np.float32)
+    found = jax.jit(lambda w: jsp.closure(A.with_data(w), "plus_times", start=x0, **WAYS[way]).x)
+    np.testing.assert_allclose(found(A.data), x0 @ want, 1e-4, 1e-5)
+    lanes = jax.vmap(found)(jnp.stack([A.data, 0 * A.data]))
+    np.testing.assert_allclose(lanes[1], x0, 1e-6)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_gradients(way):
+    A, D = GRAPHS[2] if way == "levels" else GRAPHS[0]
+    with jax.enable_x64(True):
+        A = A.with_data(A.data.astype(np.float64))
+        x0 = jnp.linspace(0.5, 1, len(D))
+
+        def f(w, x0):
+            return jsp.closure(A.with_data(w), "plus_times", start=x0, **WAYS[way]).x
+
+        if way == "elimination":  # of a traced pattern: else levels serve
+            f = eliminated(A)
+
+        modes = ["fwd", "rev"]
+        check_grads(f, (A.data, x0), 1, modes, eps=1e-5, rtol=1e-4, atol=1e-5)
+        if "until " not in way:
+            check_grads(lambda w: f(w, x0), (A.data,), 2, eps=1e-4, rtol=1e-3, atol=1e-4)
+
+
+def test_graphs_with_cycles():
+    rng = np.random.default_rng(3)
+    D = rng.uniform(0, 0.15, (6, 6))
+    A = jsp.from_dense(D.astype(np.float32))
+    want = np.linalg.inv(np.eye(6) - D)[1]
+    for way in ({"star": star}, {"until": jsp.until.residual(1e-8)}):
+        np.testing.assert_allclose(jsp.closure(A, "plus_times", start=1, **way).x, want, 1e-5)
+
+        def total(w, way=way):
+            return jsp.closure(A.with_data(w), "plus_times", start=1, **way).x.sum()
+
+        def dense(w):
+            return jnp.linalg.inv(jnp.eye(6) - A.with_data(w).todense())[1].sum()
+
+        np.testing.assert_allclose(jax.grad(total)(A.data), jax.grad(dense)(A.data), 1e-4)
+    with pytest.raises(ValueError, match="has cycles, and the addition"):
+        jsp.closure(A, "plus_times", start=1)
+    with pytest.raises(ValueError, match="traced pattern"):
+        jax.jit(lambda A: jsp.closure(A, "plus_times", start=1).x)(A)
+    stopped = jsp.closure(A, "plus_times", start=1, until=jsp.until.residual(0.0) | jsp.until.max_iterations(2))  # fmt: skip  # noqa: E501
+    assert not bool(stopped.converged) and int(stopped.iterations) == 2
+
+
+def test_shortest_paths_with_ids_on_a_cycle():
+    A = jsp.from_edges([0, 0, 1, 2], [1, 2, 2, 0], [1.0, 5.0, 1.0, 1.0], shape=(3, 3)).trim()
+    s = S.argmin_plus()
+    found = jsp.closure(A.with_data(s.lift(A.data)), s, start=0)
+    assert found.x[0].tolist() == [0, 1, 2] and bool(found.converged)
+    slots = {(int(i), int(j)): k for k, (i, j) in enumerate(zip(*A.rowcol(), strict=True))}
+    assert found.x[1].tolist() == [2**31 - 1, slots[0, 1], slots[1, 2]]
+
+    def far(w):
+        return jsp.closure(A.with_data(s.lift(w)), s, start=0).x[0][2]
+
+    grad = jax.grad(far)(A.data)
+    assert {k: float(grad[v]) for k, v in slots.items()} == {
+        (0, 1): 1.0, (1, 2): 1.0, (2, 0): 0.0, (0, 2): 0.0
+    }  # fmt: skip
+
+
+def test_the_likeliest_proofs_on_a_cycle():
+    logs = np.log(np.array([0.9, 0.5, 0.4], np.float32))
+    A = jsp.from_edges([0, 0, 1, 2], [1, 2, 2, 0], shape=(3, 3)).trim()
+    row, col = (v.tolist() for v in A.rowcol())
+    fact = np.array([{(0, 1): 0, (1, 2): 1, (2, 0): 1, (0, 2): 2}[e] for e in zip(row, col, strict=True)])  # fmt: skip  # noqa: E501
+
+    def levels(logs):
+        s = S.top_k_proofs(3, logs)
+        return jsp.closure(A.with_data(s.lift(fact, logs)), s, start=0).x[0]
+
+    found = np.exp(levels(logs))
+    np.testing.assert_allclose(found[2], [0.45, 0.4, 0.2], 1e-5)  # {0, 1}, {2}, {1, 2}
+    np.testing.assert_allclose(found[0][0], 1)
+    grad = jax.grad(lambda v: jnp.exp(levels(v)[2]).sum())(jnp.asarray(logs))
+    np.testing.assert_allclose(grad, [0.45, 0.65, 0.6], 1e-5)
+
+
+def test_a_chain_by_all_its_paths():
+    """Marginals are the gradient of the log sum; k best and entropy are those of the list."""
+    rng = np.random.default_rng(4)
+    steps, states = 4, 3
+    A, _ = layers(steps, states)
+    row, col = (np.asarray(v) for v in A.rowcol())
+    w = rng.normal(size=A.nse).astype(np.float32)
+    slot = {e: k for k, e in enumerate(zip(row.tolist(), col.tolist(), strict=True))}
+    paths = [
+        [
+            slot[t * states + a, (t + 1) * states + b]
+            for t, (a, b) in enumerate(itertools.pairwise(p))
+        ]
+        for p in itertools.product(range(states), repeat=steps)
+    ]
+    weight = np.array([w[p].sum(dtype=float) for p in paths])
+    level = np.log(np.exp(weight).sum())
+    share = np.exp(weight - level)
+    first, last = np.arange(steps * states) < states, np.arange(steps * states) >= 9
+
+    def closed(s, w, lift):
+        one, zero = (jax.tree.map(np.asarray, v) for v in (s.one.value, s.add.identity.value))
+        x0 = jax.tree.map(
+            lambda o, z: jnp.asarray(
+                np.where(first.reshape(-1, *(1,) * o.ndim), o, z),
+                jnp.float32 if o.dtype.kind == "f" else o.dtype,
+            ),
+            one,
+            zero,
+        )
+        x = jsp.closure(A.with_data(lift(w)), s, start=x0).x
+        return s.add.reduce(jax.tree.map(lambda v: v[last], x), 0)
+
+    entropy = S.entropy()
+    total, spread = closed(entropy, w, entropy.lift)
+    np.testing.assert_allclose([total, spread], [level, -(share * np.log(share)).sum()], 1e-5)
+    marginals = jax.grad(lambda w: closed(entropy, w, entropy.lift)[0])(jnp.asarray(w))
+    want = np.zeros(A.nse)
+    for p, q in zip(paths, share, strict=True):
+        want[p] += q
+    np.testing.assert_allclose(marginals, want, 1e-4)
+    best = S.k_best(5)
+    costs = closed(best, -w, best.lift)[0]
+    np.testing.assert_allclose(-costs, np.sort(weight)[::-1][:5], 1e-5)
+
+
+def test_what_is_refused():
+    A, _ = GRAPHS[0]
+    with pytest.raises(ValueError, match="must be square"):
+        jsp.closure(jsp.from_dense(np.ones((2, 3))))
+    with pytest.raises(ValueError, match=r"vertex in \[0, 9\)"):
+        jsp.closure(A, start=9)
+    with pytest.raises(ValueError, match="leaves of shape"):
+        jsp.closure(A, start=jnp.zeros(4))
+    with pytest.raises(ValueError, match="understands unchanged"):
+        jsp.closure(A, until=jsp.until.reached(1))
+    large = jsp.from_edges([0, 1], [1, 0], [0.1, 0.1], shape=(3000, 3000))
+    with pytest.raises(ValueError, match="2048 vertices at most"):
+        jsp.closure(large, "plus_times", star=star)
+    with pytest.raises(ValueError, match="is not known: give `one`"):
+        jsp.closure(A, "min_first", start=0)
+    assert jsp.closure(jsp.from_edges([], [], shape=(0, 0))).x.shape == (0,)
+    lone = jsp.from_edges([], [], shape=(3, 3))
+    assert jsp.closure(lone, "plus_times", start=1).x.tolist() == [0, 1, 0]

@@ -11,7 +11,7 @@ import numpy as np
 from ..algebra.masks import as_mask
 from ..algebra.operators import minus, plus
 from ..formats import SparseMatrix
-from ..formats.foreign import ours
+from ..formats.base import ours
 from ..formats.stored import Stored
 from ..graph import Graph
 from .apply import apply

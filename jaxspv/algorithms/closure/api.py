@@ -24,7 +24,7 @@ from ...algebra.semirings import as_semiring, min_plus
 from ...formats.tuples import Tuples
 from ...ops.tuples import as_tuples, product
 from ...until import Until, check_until, max_iterations, unchanged
-from ..common.implicit import fixed_point
+from ..common.derivatives import fixed_point
 from ..paths.acyclic import topological_sort
 from . import levels
 

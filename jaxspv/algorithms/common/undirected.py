@@ -10,7 +10,7 @@ import numpy as np
 from ..._core.compilation import by_numpy, known_while_tracing
 from ..._core.pytree import is_concrete
 from ...formats.convert.transposition import PATTERN, ROUNDED, known_symmetric
-from ...formats.repeats import canonical
+from ...formats.csr import canonical
 from ...graph import Graph, as_graph
 
 

@@ -12,7 +12,7 @@ import scipy  # its modules are imported when they are first used
 from jax import Array
 
 from .._core.compilation import is_eager, known_while_tracing, on_accelerator, scalar, to_device
-from .._core.indices import eager_capacity, index_dtype_for
+from .._core.indices import eager_capacity, index_dtype_for, with_pattern
 from .._core.operations.overload import overloadable
 from .._core.pytree import is_concrete
 from ..formats import CSR
@@ -108,6 +108,7 @@ def _on_host(A: Any, options: Options, *indices: Index) -> bool:
 
 def _by_scipy(A: CSR, rows: Index, cols: Index) -> Any:
     """The same by NumPy and SciPy, which have no program for each size."""
+    A = with_pattern(A)
     indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     if rows.point or (rows.values is None and rows.step == 1):  # neighbours
         first = int(np.asarray(rows.values)[0]) if rows.point else rows.start * (rows.size > 0)
@@ -127,6 +128,7 @@ def _by_scipy(A: CSR, rows: Index, cols: Index) -> Any:
 
 def _stored_at(A: CSR, row: Index, col: Index) -> Array:
     """The element of compressed rows in the memory of a host."""
+    A = with_pattern(A)
     i, j = (int(np.asarray(index.values)[0]) for index in (row, col))
     first, last = np.asarray(A.indptr)[i : i + 2]
     columns = np.asarray(A.indices)[first:last]

@@ -21,6 +21,8 @@ from ..._core.pytree import is_concrete, result_tuple
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring, min_plus
+from ...formats.base import SparseMatrix
+from ...formats.csr import joined
 from ...formats.tuples import Tuples
 from ...ops.tuples import as_tuples, product
 from ...until import Until, check_until, max_iterations, unchanged
@@ -102,6 +104,8 @@ def closure(
     >>> closure(A.with_data(s.lift(A.data)), s, start=0).x[0].tolist()  # both ways to 2
     [[0.0, inf], [1.0, inf], [2.0, 5.0]]
     """
+    if isinstance(A, SparseMatrix) and not A.unique:
+        A = joined(A)
     T, semiring = as_tuples("A", A), as_semiring(semiring)
     n = T.shape[0]
     if T.shape != (n, n):

@@ -63,6 +63,7 @@ CALLS = {
     "soft_sssp": lambda A: jsp.soft_sssp(A.with_data(A.data * 9), 0, 1.0).distances,
     "pagerank": jsp.pagerank,
     "fixpoint": lambda A: jsp.fixpoint(A, START, jsp.semirings.min_plus, monotone=True).x,
+    "closure": lambda A: jsp.closure(A, jsp.semirings.min_plus, start=START),
     "connected_components": jsp.connected_components,
     "strongly_connected_components": jsp.strongly_connected_components,
     "triangle_count": jsp.triangle_count,

@@ -63,7 +63,6 @@ def cases(G: Any, source: int) -> Iterator[tuple[str, Callable[..., Any]]]:
     yield call("betweenness_centrality", k=SAMPLED, seed=0)
     yield call("is_bipartite")
     yield call("katz_centrality", alpha=1e-4)
-    yield call("average_neighbor_degree")
     yield call("clustering")
     if G.is_directed():
         yield call("number_strongly_connected_components")

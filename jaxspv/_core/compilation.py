@@ -172,18 +172,22 @@ def host_if_small(array: Any) -> Any:
 
 
 def on_accelerator(*arrays: Any) -> bool:
-    """Whether any of the arrays lives on something else than a CPU."""
-    return not _only_cpus() and any(
-        device.platform != "cpu"
+    """Whether any of the arrays lives on something else than one CPU."""
+    return not _one_cpu() and any(
+        len(array.devices()) > 1 or next(iter(array.devices())).platform != "cpu"
         for array in arrays
         if isinstance(array, jax.Array) and is_concrete(array)
-        for device in array.devices()
     )
 
 
 @functools.cache
 def _only_cpus() -> bool:
     return set(backends()) == {"cpu"}
+
+
+@functools.cache
+def _one_cpu() -> bool:
+    return _only_cpus() and jax.device_count() == 1
 
 
 def _platform_of_leaves(leaves: Any) -> str:

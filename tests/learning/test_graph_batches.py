@@ -73,6 +73,8 @@ def test_normalize_is_the_definition(mode):
     want = (
         dense / {"sym": np.sqrt(r * c), "gcn": np.sqrt(r * r.T), "row": r, "col": c + 0 * r}[mode]
     )
+    if mode == "gcn":
+        want[:, dense.sum(1) == 0] = 0
     for format in ("csr", "csc", "coo"):
         A = made(row, col, (9, 9), values, format=format)
         np.testing.assert_allclose(jsp.learning.normalize(A, mode).todense(), want, rtol=1e-5)

@@ -149,6 +149,10 @@ def test_masks_keep_what_they_allow(name):
         lists = isinstance(getattr(mask, "source", mask), SparseMatrix)
         lists &= not getattr(mask, "complement", False)
         for method in ALL_METHODS if lists else METHODS if name == "csr" else ("auto",):
+            if method == "gustavson" and not isinstance(
+                getattr(mask, "source", mask), SparseMatrix
+            ):
+                continue  # an array is a mask of XLA's forms alone
             C = jsp.mxm(A, B, mask=mask, method=method)
             same(C, values, keep)
             assert C.trim().nse == keep.sum()

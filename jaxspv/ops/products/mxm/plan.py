@@ -11,7 +11,7 @@ import numpy as np
 
 from pallas_kernels.spgemm.api import Rows
 
-from ...._core.compilation import is_eager, known_while_tracing, on_gpu, one_program
+from ...._core.compilation import is_eager, known_while_tracing, on_accelerator, on_gpu, one_program
 from ...._core.eager.kept import kept
 from ...._core.indices import bucketed, eager_capacity
 from ...._core.platforms import Backend, situation
@@ -290,7 +290,9 @@ def _kernels_serve(call: Call, backend: Backend | None, sizes: dict[Any, Any]) -
 
 def _loops_serve(call: Call, backend: Backend | None) -> bool:
     allowed = situation().allowed if backend is None else (backend,)
-    return "cpu" in allowed and no_pattern(call.A, call.B, call.mask) is None
+    if "cpu" not in allowed or on_accelerator(*jax.tree.leaves(call.pattern)):
+        return False
+    return no_pattern(call.A, call.B, call.mask) is None
 
 
 def _fastest(call: Call, work: _Work, backend: Backend | None, gpu: bool, kernels: bool) -> str:

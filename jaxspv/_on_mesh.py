@@ -1,11 +1,8 @@
 """Registers the functions that run on a sharded graph, and their forms by GPU kernels."""
 
-from .algorithms.bfs import mesh_gpu as _bfs_gpu  # noqa: F401
 from .algorithms.bfs.mesh import sharded_bfs
 from .algorithms.components.mesh import sharded_connected_components
-from .algorithms.pagerank import mesh_gpu as _pagerank_gpu  # noqa: F401
 from .algorithms.pagerank.mesh import sharded_pagerank
-from .algorithms.sssp import mesh_gpu as _sssp_gpu  # noqa: F401
 from .algorithms.sssp.mesh import sharded_sssp
 from .algorithms.triangles.mesh import sharded_triangle_count
 from .ops.products import mesh_gpu as _products_gpu  # noqa: F401

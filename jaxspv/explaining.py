@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from ._core.jaxprs import equations
-from ._core.operation import OPERATIONS
+from ._core.operation import OPERATIONS, live
 from ._core.operations.plan import Plan
 from ._core.platforms import situation
 
@@ -56,7 +56,7 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     if not callable(fn):
         raise ValueError(f"`op` must be a function or the name of one; got {op!r}.")
     closed = jax.make_jaxpr(lambda: fn(*args, **_completed(fn, args, kwargs)))()
-    plans = list(_plans(closed.jaxpr))
+    plans = list(_plans(live(closed.jaxpr)))
     notes = tuple(dict.fromkeys(note for plan in plans for note in plan.notes))
     plans = [dataclasses.replace(plan, notes=()) for plan in plans]
     name = getattr(fn, "__name__", repr(fn))

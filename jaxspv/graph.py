@@ -13,7 +13,7 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from ._core.compilation import by_numpy, on_gpu, to_device
-from ._core.derivatives.derived import gathered, sole
+from ._core.derivatives import gathered, sole
 from ._core.eager.kept import kept
 from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
@@ -22,7 +22,7 @@ from .formats import CSR, SparseMatrix
 from .formats.base import ours
 from .formats.convert.transposition import known_symmetric, transposed_with_slots
 from .formats.csr import canonical
-from .formats.methods.arithmetic import Products
+from .formats.methods import Products
 
 if TYPE_CHECKING:
     from .shapes import Bool, Int, Shaped, Values
@@ -281,7 +281,7 @@ def arrays_of(graph: Graph) -> tuple[Any, ...]:
 
 
 def linked(graph: Graph) -> Graph:
-    """The graph, differentiated by `out.data` alone: see `_core/derivatives/derived.py`."""
+    """The graph, differentiated by `out.data` alone: see `_core/derivatives/tangents.py`."""
     values, inn = graph.out.data, graph.transposed
     if not isinstance(values, Tracer) or not jnp.issubdtype(values.dtype, jnp.inexact):
         return graph

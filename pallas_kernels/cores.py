@@ -32,7 +32,8 @@ from .simt.device import DEFAULT_GRID, Grid, resident_ctas
 from .simt.launch import launch
 
 STACK = 128  # capacity of the stack of a warp
-SHORT = 16  # rows of at most so many edges go to the stack
+STACKED = 16  # rows of at most so many edges go to the stack
+SHORT = 16  # self loops of rows of at most so many edges are found without a list
 UNROLL = 2
 WORDS = 40  # the first control word of the worklist
 PIECE_WORDS = 4  # begin, end, the vertex; the last unused
@@ -192,7 +193,7 @@ def _peel(k: Any, c: State, m: Any, level, pieces, put, part, alone):
         ends = ends or [k.row(m.indptr, v, mask) for v, mask in zip(heads, claimed, strict=True)]
         rows = []
         for v, (begin, end), mask in zip(heads, ends, claimed, strict=True):
-            short = mask & (end - begin <= SHORT)
+            short = mask & (end - begin <= STACKED)
             place = top + k.lanes_below(k.ballot(short))
             inside = short & (place < STACK)
             k.store(c.stack, mine + place, v, mask=inside)

@@ -37,6 +37,7 @@ static void CUPTIAPI take(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t v
     }
   }
   free(buffer);
+  fflush(out);  // a program that is ended leaves what was written until then
 }
 
 static void end() {
@@ -48,6 +49,7 @@ extern "C" int InitializeInjection() {
   const char* path = getenv("KERNEL_TIMES");
   if (!path || !(out = fopen(path, "w"))) return 0;
   cuptiActivityRegisterCallbacks(give, take);
+  cuptiActivityFlushPeriod(100);  // ms
   cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET);
   atexit(end);

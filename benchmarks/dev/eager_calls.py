@@ -10,9 +10,9 @@ Of each algorithm on a prepared and on a bare rmat graph, milliseconds, medians,
     options    on a GPU: `jax.jit` with `jsp.config.gpu_compiler_options()`, as eager calls are
     over       eager - jit
 
-and of one eager call the programs that it starts, and on a GPU the kernels and copies that it puts
-on the streams (`H2D`: scalars that go to the device, `D2H`: somebody waited). `identity` is a
-jitted identity, what a call of any program takes.
+and of one call eager and one inside jit the programs that it starts, and on a GPU the kernels and
+copies that it puts on the streams (`H2D`: scalars that go to the device, `D2H`: somebody waited).
+`identity` is a jitted identity, what a call of any program takes.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def main() -> None:
         with_options = took.get("options", [float("nan")])[0]
         numbers = (eager, host, jit, with_options, eager - jit)
         print(f"{name:22}" + "".join(f"{v:9.3f}" for v in numbers), flush=True)
-        print(f"    {profile(ways['eager'])}", flush=True)
+        for way in ("eager", "jit"):
+            print(f"    {way}: {profile(ways[way])}", flush=True)
 
 
 if __name__ == "__main__":

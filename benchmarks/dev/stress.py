@@ -31,6 +31,8 @@ from pallas_kernels.sssp.problem import Rule
 from .. import suite
 
 LAUNCHES = ((132, 1024), (97, 512), (31, 256), (7, 1024))  # CTAs, threads
+# for every other launch of a search of small degrees: narrow frontiers in queues of all CTAs
+QUEUES = {"shared_bits": False, "solo_in": 16, "solo_out": 24, "local_most": 1 << 14}
 SIZES = ((1 << 16, 1 << 19), (1 << 19, 1 << 22))  # vertices, entries; multiples of these above
 COUNTS = ("unproved", "changed", "parents", "expired")
 INFINITE = {"bfs": np.int32(2**30), "sssp": np.float32(np.inf)}
@@ -131,9 +133,10 @@ def searches(problem, extra):
     """One function (arrays, extra, delta, source) -> (values, parents, status) for each launch."""
     n, nnz = problem.n, problem.arrays["indices"].shape[0]
     low = "adjacency" in extra
-    for ctas, threads in LAUNCHES:
+    for number, (ctas, threads) in enumerate(LAUNCHES):
         form = {"ctas": ctas, "threads": threads}
         if problem.algorithm == "bfs":
+            form |= QUEUES if low and number % 2 else {}
             config = default_bfs_config(n, low_degree=low)
             config = type(config)(**{**config.__dict__, **form})
 

@@ -25,11 +25,11 @@ def layered(steps, states, arcs, seed=0):
     """A graph of `steps` layers of `states`; each state has `arcs` transitions onwards."""
     random = np.random.default_rng(seed)
     each = [random.choice(states, arcs, replace=False) for _ in range((steps - 1) * states)]
-    to = np.array(each).reshape(steps - 1, states, arcs)
+    to = np.sort(np.array(each).reshape(steps - 1, states, arcs))
     layer = np.arange(steps - 1)[:, None, None] * states
     source = np.broadcast_to(layer + np.arange(states)[:, None], to.shape)
     n = steps * states
-    A = jsp.from_edges(source.ravel(), (layer + states + to).ravel(), shape=(n, n))
+    A = jsp.from_edges(source.ravel(), (layer + states + to).ravel(), shape=(n, n)).trim()
     return A, np.arange(n) < states
 
 

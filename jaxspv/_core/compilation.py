@@ -67,14 +67,9 @@ class _Probe(Primitive):
 _PROBE = _Probe("is_eager")
 
 
-def outside_of_traces() -> bool:
-    """Whether no jit, scan or loop is being traced here."""
-    return _PROBE.bind()
-
-
 def is_eager(*operands: Any) -> bool:
     """True outside of every trace: operands are concrete, and no jit, scan or loop is traced."""
-    return is_concrete(operands) and outside_of_traces()
+    return is_concrete(operands) and _PROBE.bind()
 
 
 def known_while_tracing() -> AbstractContextManager[Any]:
@@ -224,15 +219,27 @@ class _Programs:
             collections.OrderedDict()
         )
 
-    def run(self, key: Hashable, make: Callable[[str], Callable[..., Any]], leaves: Any) -> Any:
-        """`make(platform)(*leaves)` by the program for arrays of these types; `key` names the
-        static side of the call."""
+    def run(self, key: Hashable, name: str, fn: Callable[..., Any], leaves: Any) -> Any:
+        """`fn(*leaves)` by the program for arrays of these types.
+
+        Args:
+            key: the static side of the call.
+            name: of the program in profiles.
+            fn: traced in the situation of the platform that it runs on.
+        """
         platform = _platform_of_leaves(leaves)
         leaves = [_on_device(leaf) for leaf in leaves]
         key = (key, platform, *map(_type_of, leaves))
         program = self.programs.get(key)
         if program is None:
-            program = jax.jit(make(platform), compiler_options=options_for(platform))
+            where = situation().on(platform)
+
+            def run(*leaves):
+                with inside(where):
+                    return fn(*leaves)
+
+            run.__name__ = name
+            program = jax.jit(run, compiler_options=options_for(platform))
             self.programs[key] = program
             while len(self.programs) > self.most:
                 self.programs.popitem(last=False)
@@ -259,14 +266,9 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
     if not is_eager(operands):
         return fn(*operands, **static)
     leaves, tree = jax.tree.flatten(operands)
-    where = situation()
 
-    def make(platform):
-        def run(*leaves):
-            with inside(where.on(platform)):
-                return fn(*jax.tree.unflatten(tree, leaves), **static)
+    def run(*leaves):
+        return fn(*jax.tree.unflatten(tree, leaves), **static)
 
-        run.__name__ = static.get("rule", fn).__name__.strip("_")  # in profiles
-        return run
-
-    return PROGRAMS.run((fn, tree, tuple(sorted(static.items())), where), make, leaves)
+    name = static.get("rule", fn).__name__.strip("_")
+    return PROGRAMS.run((fn, tree, tuple(sorted(static.items())), situation()), name, run, leaves)

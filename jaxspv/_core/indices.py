@@ -1,4 +1,4 @@
-"""The dtype of indices: int32, or int64 where asked for or needed. No other file decides it."""
+"""The dtype of indices: int32, or int64 where asked for or needed; binary search among them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array, lax
 
 from .compilation import known_while_tracing
 from .pytree import is_concrete
@@ -117,9 +118,9 @@ def with_index_dtype(x: Any, dtype: Any) -> Any:
     Raises:
         ValueError: as `index_dtype`; the extents of `x` or its capacity do not fit.
     """
-    if hasattr(x, "source"):
-        source = with_index_dtype(x.source, dtype)
-        return x if source is x.source else dataclasses.replace(x, source=source)
+    if (inner := _unmasked(x)) is not x:
+        source = with_index_dtype(inner, dtype)
+        return x if source is inner else dataclasses.replace(x, source=source)
     names = getattr(x, "index_fields", ())
     if not names or all(getattr(getattr(x, n), "dtype", dtype) == dtype for n in names):
         return x
@@ -147,7 +148,7 @@ def one_value(name: str, x: Any) -> Any:
     Raises:
         ValueError: it is one.
     """
-    shape = getattr(getattr(x, "source", x), "entry_shape", ())
+    shape = getattr(_unmasked(x), "entry_shape", ())
     if shape:
         raise ValueError(
             f"{name} takes one value an entry; this {type(x).__name__} has arrays of shape {shape}."
@@ -178,7 +179,7 @@ def narrowed(name: str, *operands: Any) -> tuple[Any, ...]:
     done: dict[int, Any] = {}  # by identity: A @ A is computed as such
     for x in operands:
         if id(x) not in done:
-            plain = one_value(name, with_pattern(getattr(x, "source", x)))
+            plain = one_value(name, with_pattern(_unmasked(x)))
             sizes = (*plain.shape, plain.nse) if getattr(plain, "index_fields", ()) else ()
             if max(sizes, default=0) >= LIMIT:
                 raise ValueError(
@@ -194,8 +195,50 @@ def widened(x: Any, dtype: np.dtype) -> Any:
     return with_index_dtype(x, dtype) if dtype == INT64 else x
 
 
+def _unmasked(x: Any) -> Any:
+    """What a mask is made of; anything else as it is."""
+    # Sparse objects answer for an attribute that they lack with a long message: 2 us.
+    return x if hasattr(type(x), "index_fields") else getattr(x, "source", x)
+
+
 def _cast(array: Any, dtype: np.dtype) -> Any:
     if not is_concrete(array):
         return array.astype(dtype)
     with known_while_tracing():
         return array.astype(dtype)
+
+
+Keys = tuple[Array, ...]
+
+
+@functools.partial(jax.jit, static_argnames="unroll")
+def lower_bound(
+    keys: Keys, wanted: Keys, low: Any = None, high: Any = None, *, unroll: bool = False
+) -> Array:
+    """For each wanted key the first slot of [low, high) whose key is not smaller; high if none is.
+
+    Args:
+        keys: (k,) arrays that ascend within each range, the first one slowest.
+        wanted: as many arrays of one shape.
+        low, high: bounds of that shape; all slots where they are left out.
+        unroll: as one fused kernel on a GPU, larger to compile.
+
+    Jitted: an eager loop would be compiled anew at each call.
+    """
+    size, dtype = keys[0].shape[0], keys[0].dtype
+    low = jnp.zeros(wanted[0].shape, dtype) if low is None else low
+    high = jnp.full(wanted[0].shape, size, dtype) if high is None else high
+    if size == 0:
+        return low
+
+    def step(_, bounds):
+        low, high = bounds
+        middle = (low + high) // 2
+        smaller, tied = False, True
+        for key, want in zip(keys, wanted, strict=True):
+            at = key.at[middle].get(mode="clip")
+            smaller, tied = smaller | (tied & (at < want)), tied & (at == want)
+        up = (low < high) & smaller
+        return jnp.where(up, middle + 1, low), jnp.where(up | (low >= high), high, middle)
+
+    return lax.fori_loop(0, size.bit_length(), step, (low, high), unroll=unroll or None)[0]

@@ -1,9 +1,8 @@
 """Operations: one JAX primitive each, with forms for platforms that are chosen when lowering.
 
-An `Operation` owns what does not depend on the platform: the types of its results, its tangent, its
-transpose. A `Form` computes it: arrays in, arrays out. A program that calls an operation holds one
-equation; which form it becomes is decided when the program is lowered, for that platform alone, by
-types, shapes, dtypes and static options. This is the only file that names `jax.interpreters`.
+An `Operation` owns what does not depend on the platform: types of results, tangent, transpose. A
+`Form` computes it: arrays in, arrays out. A call is one equation; lowering decides for its platform
+which form it becomes, by types and static options. Only this file names `jax.interpreters`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from jax import Array
 from jax.core import ShapedArray
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.sharding import NamedSharding, PartitionSpec
 
 from .compilation import PROGRAMS, as_array, is_eager
-from .derivatives.tangents import instantiate, is_inexact, jvp_of_perturbed, transpose_of_tangent
+from .derivatives import instantiate, is_inexact, jvp_of_perturbed, transpose_of_tangent
 from .operations.call import (
     Call,
     Form,
@@ -40,12 +39,17 @@ from .operations.call import (
 from .operations.lanes import over_lanes, summed
 from .operations.plan import Plan, foreign_calls_refused
 from .operations.results import asked, results_of
-from .platforms import BACKENDS, PLATFORM_OF, WORDS, Backend, inside, situation
+from .platforms import BACKENDS, EVERYWHERE, PLATFORM_OF, WORDS, Backend, inside, situation
 
 
 def typed(dtype: Any, *shape: int) -> Any:
     """A `jax.ShapeDtypeStruct`: the type of one result, for the `types` of an operation."""
     return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def live(jaxpr: Any) -> Any:
+    """The jaxpr without what no result needs: a lowered program has only the rest."""
+    return partial_eval.dce_jaxpr(jaxpr, True)[0]
 
 
 OPERATIONS: dict[Primitive, Operation] = {}  # by which `explain` finds them in a jaxpr
@@ -99,21 +103,6 @@ class Operation:
             mlir.register_lowering(primitive, rule, platform=platform, inline=False)
         OPERATIONS[primitive] = self
 
-    # Made when they are first used: three for each operation would take a tenth of the import.
-
-    @functools.cached_property
-    def _push(self) -> Callable[..., Any]:
-        return jax.jit(self._tangents, static_argnames=("call", "zero"), inline=True)
-
-    @functools.cached_property
-    def _pull(self) -> Callable[..., Any]:
-        names = ("call", "linear", "types")
-        return jax.jit(self._cotangents, static_argnames=names, inline=True)
-
-    @functools.cached_property
-    def _traced(self) -> Callable[..., Any]:
-        return jax.jit(self._run, static_argnames=("platform", "call"), inline=True)
-
     def __repr__(self) -> str:
         return f"Operation({self.name!r})"
 
@@ -153,23 +142,18 @@ class Operation:
             NotImplementedError: every form refuses; says why for each.
         """
         leaves, tree = jax.tree.flatten(operands)
-        where = situation()
-        options = tuple(sorted(static.items()))
-        call = call_of(tree, options, backend, method, where.allowed, where.portable)
+        where = situation()._replace(platforms=EVERYWHERE)
+        call = call_of(tree, tuple(sorted(static.items())), backend, method, where)
         eager = is_eager(*leaves)
         leaves = [as_array(leaf) for leaf in leaves]
+        bound = functools.partial(self._bound, call)
         if eager:
-            return PROGRAMS.run((self, call), self._named(lambda *x: self._bound(x, call)), leaves)
-        return self._bound(leaves, call)
+            return PROGRAMS.run((self, call), self.primitive.name, bound, leaves)
+        return bound(*leaves)
 
-    def _bound(self, leaves: Sequence[Any], call: Call) -> Any:
+    def _bound(self, call: Call, *leaves: Any) -> Any:
         structure, _ = self._results(call, types_of(leaves))
         return jax.tree.unflatten(structure, self.primitive.bind(*alike(leaves), call=call))
-
-    def _named(self, run: Callable[..., Any]) -> Callable[[str], Callable[..., Any]]:
-        """Gives `run` under the name of the primitive, which profiles show."""
-        run.__name__ = self.primitive.name
-        return lambda platform: run
 
     # ---- The choice ----
 
@@ -222,13 +206,11 @@ class Operation:
     def traced(self, platform: str, call: Call, types: Types) -> Any:
         """The jaxpr of the form for a platform; it may hold other operations."""
         run = functools.partial(self._run, platform=platform, call=call)
-        return jax.make_jaxpr(run)(*structs(types)).jaxpr
+        return live(jax.make_jaxpr(run)(*structs(types)).jaxpr)
 
     def advised(self, call: Call, types: Types) -> tuple[str, ...]:
         """Sentences on what would make a call with operands of these types faster."""
-        if self.advice is None:
-            return ()
-        return tuple(asked(self.advice, call, call.single(types)))
+        return () if self.advice is None else tuple(asked(self.advice, call, call.single(types)))
 
     def _form(self, platform: str, call: Call, types: Types) -> tuple[Plan, Form]:
         plan = self.planned(call, types)
@@ -261,8 +243,8 @@ class Operation:
 
     def _eager(self, *leaves: Any, call: Call) -> list[Array]:
         """Runs an equation that a transformation (vmap, grad) has bound outside of traces."""
-        bind = self._named(lambda *leaves: self.primitive.bind(*leaves, call=call))
-        return PROGRAMS.run((self, call, None), bind, leaves)
+        bind = functools.partial(self.primitive.bind, call=call)
+        return PROGRAMS.run((self, call, None), self.primitive.name, bind, leaves)
 
     def _batch(self, leaves, dims, *, call: Call):
         """Binds the same primitive, one more entry in `lanes`: a form is batched when lowered."""
@@ -283,7 +265,8 @@ class Operation:
         if inexact and not all(zero):
             assert self.tangent is not None, self.name
             live = [t for t, z in zip(tangents, zero, strict=True) if not z]
-            found = self._push(list(primals), live, results, call=call, zero=zero)
+            given = list(primals), live, results
+            found = _inlined(*given, rule=self._tangents, call=call, zero=zero)
             for k, dot in zip(inexact, found, strict=True):
                 dots[k] = dot
         return results, dots
@@ -311,7 +294,7 @@ class Operation:
             axes = [0 if on else None for on in flags]
             of_live = [a for a, z in zip(axes, zero, strict=True) if not z]
             fn = jax.vmap(fn, in_axes=(axes, of_live, 0))
-        with inside(call.derived()):
+        with inside(call.within()):
             return fn(primals, live, results)
 
     def _transpose(self, cotangents, *leaves, call: Call):
@@ -322,7 +305,8 @@ class Operation:
         given = [ad.instantiate_zeros(c) for c in cotangents]
         known = [x for x, u in zip(leaves, linear, strict=True) if not u]
         types = types_of(avals)
-        found = iter(self._pull(given, known, call=call, linear=linear, types=types))
+        more = {"call": call, "linear": linear, "types": types}
+        found = iter(_inlined(given, known, rule=self._cotangents, **more))
         return [next(found) if u else None for u in linear]
 
     def _cotangents(self, cotangents, known, *, call: Call, linear: tuple[bool, ...], types: Types):
@@ -356,7 +340,7 @@ class Operation:
             of_known = [0 if on else None for on, u in zip(flags, linear, strict=True) if not u]
             of_linear = [on for on, u in zip(flags, linear, strict=True) if u]
             fn = functools.partial(summed, jax.vmap(fn, in_axes=(0, of_known)), of_linear)
-        with inside(call.derived()):
+        with inside(call.within()):
             return fn(cotangents, known)
 
     def _tangent_of_definition(self, primals, tangents, result, **static):
@@ -366,13 +350,13 @@ class Operation:
         return jvp_of_perturbed(functools.partial(impl.run, **static), primals, tangents)[1]
 
     def _lower(self, platform: str, ctx, *args, call: Call):
-        # Types without sharding and varying axes: forms create arrays that have neither, and a loop
-        # cannot carry both kinds.
+        # No sharding or varying axes: forms create arrays without, and a loop carries one kind.
         bare = [ShapedArray(v.shape, v.dtype, weak_type=v.weak_type) for v in ctx.avals_in]
         if foreign_calls_refused(ctx.module_context):
-            call = dataclasses.replace(call, portable=True)
-        rule = mlir.lower_fun(self._traced, multiple_results=True)
-        return rule(ctx.replace(avals_in=bare), *args, platform=platform, call=call)
+            call = dataclasses.replace(call, where=call.where._replace(portable=True))
+        rule = mlir.lower_fun(_inlined, multiple_results=True)
+        ctx = ctx.replace(avals_in=bare)
+        return rule(ctx, *args, rule=self._run, platform=platform, call=call)
 
     def _run(self, *leaves: Any, platform: str, call: Call) -> list[Array]:
         """The results of the form for a platform; traced while lowering."""
@@ -380,7 +364,7 @@ class Operation:
         plan, impl = self._form(platform, call, types)
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
         named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
-        with inside(call.derived().on(platform)), named:  # kernels have names of their own
+        with inside(call.within().on(platform)), named:  # kernels have names of their own
             if call.lanes:
                 found = over_lanes(plan, impl, call, leaves)
             else:
@@ -394,6 +378,14 @@ class Operation:
         if [v.shape for v in want] != [v.shape for v in found]:
             raise TypeError(f"{self.name}: {impl} gives {types_of(found)}, not {want}.")
         return found
+
+
+@functools.partial(
+    jax.jit, static_argnames=("rule", "call", "zero", "linear", "types", "platform"), inline=True
+)
+def _inlined(*arrays: Any, rule: Callable[..., Any], **static: Any) -> Any:
+    """A rule of an operation, traced once for equal static arguments and types of arrays."""
+    return rule(*arrays, **static)
 
 
 def _is_zero(tangent: Any) -> bool:

@@ -40,6 +40,11 @@ class Situation(NamedTuple):
         """The same, for a program of one platform."""
         return self._replace(platforms=frozenset({platform}))
 
+    def taking(self, backend: Backend | None) -> Situation:
+        """The same for calls by a backend; "cpu" falls back to "xla"."""
+        allowed = tuple(b for b in BACKENDS if b in (backend, "xla"))
+        return self if backend is None else self._replace(allowed=allowed)
+
 
 # A user context of JAX: part of the key of every trace cache, also of a nested `jax.jit`.
 _SITUATION = jax.make_user_context(default_value=Situation())
@@ -56,11 +61,8 @@ def inside(where: Situation) -> contextlib.AbstractContextManager[None]:
 
 
 def using(backend: Backend | None) -> contextlib.AbstractContextManager[None]:
-    """A context in which operations without `backend=` use it; "cpu" falls back to "xla"."""
-    if backend is None:
-        return contextlib.nullcontext()
-    allowed = tuple(b for b in BACKENDS if b == backend or b == "xla")
-    return inside(situation()._replace(allowed=allowed))
+    """A context in which operations without `backend=` use it."""
+    return inside(situation().taking(backend))
 
 
 def reaching(fn: _F) -> _F:

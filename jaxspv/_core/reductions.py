@@ -12,7 +12,7 @@ from jax import Array, lax
 from jax.tree_util import Partial
 
 from .compat import scatter_add_is_slow
-from .derivatives.tangents import is_zero
+from .derivatives import is_zero
 from .operation import Operation, typed
 from .operations.tuples import choose
 from .platforms import situation
@@ -144,6 +144,29 @@ segment_sums = Operation(
 @segment_sums.register("segments")
 def _sums(terms: Array, segments: Array, *, count: int, sorted: bool) -> Array:
     return _sum_by_segments(terms, segments, count, sorted=sorted)
+
+
+def _tangent_of_gather(primals, tangents, result):
+    dot = tangents[0]
+    return jnp.zeros_like(result) if is_zero(dot) else gather(dot, primals[1])
+
+
+def _transposed_gather(w, x, index):
+    return segment_sums(w, index, count=x.shape[0], sorted=False), None
+
+
+gather = Operation(
+    "gather of tangents",
+    _tangent_of_gather,
+    transpose=_transposed_gather,
+    types=lambda x, index: typed(x.dtype, *index.shape),
+    internal=True,
+)
+
+
+@gather.register("clip")
+def _gathered(x: Array, index: Array) -> Array:
+    return jnp.take(x, index, mode="clip")
 
 
 def is_narrow(dtype: Any) -> bool:

@@ -163,6 +163,7 @@ def both_lifted(first: Any, second: Any) -> tuple[Array, Array]:
     return jnp.asarray(first), jnp.asarray(second)
 
 
+@functools.cache
 def counting(semiring: Semiring) -> Semiring:
     """Values `(best, number)`: the best of the paths and how many have it; `semiring` as min_plus.
 
@@ -173,11 +174,6 @@ def counting(semiring: Semiring) -> Semiring:
     >>> counting(semirings.min_plus)
     Semiring(lexicographic(min_plus, plus_times))
     """
-    return _counting(semiring)
-
-
-@functools.cache
-def _counting(semiring: Semiring) -> Semiring:
     plus_times = Semiring(plus, BinaryOp(jnp.multiply, "times"), "plus_times")
     pairs = lexicographic(semiring, plus_times)
 

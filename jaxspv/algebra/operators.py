@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.eager.functions import canonical
-from .._core.operations.captured import lifted
+from .._core.operations.functions import canonical, lifted
 from .._core.pytree import Algebraic, named, pytree_dataclass, static
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.batching import batch_any
-from .._core.derivatives.tangents import dense_tangent, is_zero
+from .._core.derivatives import dense_tangent, is_zero
 from .._core.operation import Operation, typed
 from .._core.pytree import is_concrete, result_tuple
 from .._core.reductions import is_narrow

@@ -20,8 +20,7 @@ from .._core.operation import Operation
 from .._core.pytree import is_concrete
 from ..algebra.monoids import as_monoid, plus
 from ..native import bind
-from .methods.arithmetic import Products
-from .methods.scipy_methods import SciPyMatrixMethods
+from .methods import Products, SciPyMatrixMethods
 from .stored import Edges, Stored
 
 if TYPE_CHECKING:

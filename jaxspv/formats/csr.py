@@ -163,7 +163,7 @@ class CSC(_Compressed):
         A = with_pattern(self)
         m, n = self.shape
         row, col, slots = transposed(A.indptr, A.indices, (n, m))
-        data = jnp.asarray(self.data)[slots]
+        data = jnp.take(self.data, slots, axis=0, mode="clip")
         return COO(data, row, col, self.overflow, self.shape, True, self.unique)
 
     @classmethod
@@ -171,7 +171,8 @@ class CSC(_Compressed):
         if coo.sorted and max(coo.shape) <= SPREAD * coo.nse:
             rows = compress(coo.row, coo.shape[0]), coo.col
             col, row, slots = transposed(*rows, coo.shape)
-            indptr, data = compress(col, coo.shape[1]), jnp.asarray(coo.data)[slots]
+            indptr = compress(col, coo.shape[1])
+            data = jnp.take(coo.data, slots, axis=0, mode="clip")
             return cls(data, row, indptr, coo.overflow, coo.shape, True, coo.unique)
         flipped = sort_coo(coo.T)[0]
         return CSR.from_coo(flipped).T

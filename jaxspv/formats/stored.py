@@ -19,7 +19,7 @@ from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dty
 from .._core.operations.tuples import is_tuple
 from .._core.pytree import describe, is_concrete
 from ..algebra.masks import Mask, as_mask
-from .methods.scipy_methods import SciPyMethods
+from .methods import SciPyMethods
 from .tuples import Tuples
 
 if TYPE_CHECKING:

@@ -57,7 +57,8 @@ class Tuples:
             raise ValueError("entries that are tuples need a matrix that lists each place once.")
         with known_while_tracing():  # a pattern that is known stays known
             numbers = jnp.arange(places.nse, dtype=jnp.int32)
-        return cls(dataclasses.replace(places, data=numbers, **_no_note(places)), values)
+        note = {"edges": None} if getattr(places, "edges", None) is not None else {}
+        return cls(dataclasses.replace(places, data=numbers, **note), values)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("shape", "ndim", "nse", "nnz", "count", "overflow", "format", "index_dtype"):
@@ -102,19 +103,5 @@ class Tuples:
         return self.places.rowcol()[0] < self.places.shape[0]
 
     def __repr__(self) -> str:
-        values = jax.tree.map(_Named, self.values)
-        return f"Tuples({values!r}, {type(self.places).__name__}, shape={self.places.shape})"
-
-
-class _Named:
-    """What a leaf is shown as."""
-
-    def __init__(self, leaf: Any):
-        self.leaf = leaf
-
-    def __repr__(self) -> str:
-        return describe(self.leaf)
-
-
-def _no_note(places: Any) -> dict[str, Any]:
-    return {"edges": None} if getattr(places, "edges", None) is not None else {}
+        values = repr(jax.tree.map(describe, self.values)).replace("'", "")
+        return f"Tuples({values}, {type(self.places).__name__}, shape={self.places.shape})"

@@ -3,7 +3,7 @@
 import difflib
 from types import ModuleType
 
-from ..formats.methods.absent import FUNCTIONS
+from ..formats.methods import FUNCTIONS
 
 SUBMODULES = (
     *("config", "generators", "graphblas", "io", "learning", "results", "sharding", "until"),

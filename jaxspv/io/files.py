@@ -21,8 +21,7 @@ from ..construct.from_arrays import from_edges, from_scipy
 from ..formats import FORMATS, SparseMatrix
 from ..formats.stored import Stored
 from ..formats.vector import SparseVector
-from .mtx_header import Header, read_header
-from .opening import SMALL, Entries, existing, opened, parsed, refusing, small
+from .opening import SMALL, Entries, Header, existing, opened, parsed, read_header, refusing, small
 
 _SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 _HEADER = "jaxspv"  # the archive's member that holds everything but arrays

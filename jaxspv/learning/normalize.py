@@ -35,7 +35,7 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
 
     Returns:
         A matrix of the pattern and format of A, of floats; 0 where a sum is 0, and NaN where the
-        product of both is negative. float16 and bfloat16 are computed in float32.
+        product of both sums is negative. float16 and bfloat16 are computed in float32.
 
     Raises:
         ValueError: `mode` is none of these; "gcn" of a matrix that is not square.
@@ -56,7 +56,7 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
     A = A if jnp.issubdtype(A.dtype, jnp.inexact) else A.astype(jnp.result_type(float))
     dtype, A = A.dtype, A.with_data(in_float32(A.data))
     row, col = A.rowcol()
-    wide = jnp.promote_types(A.dtype, jnp.float32)  # of half precision the product overflows
+    wide = jnp.promote_types(A.dtype, jnp.float32)  # sums multiplied in half precision overflow
     sums: Any = jnp.ones((), wide)
     if mode != "col":
         sums = take(aggregate(A, axis=1), row).astype(wide)
@@ -72,7 +72,7 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
 
 
 def add_self_loops(A: Any, value: Any = 1) -> Any:
-    """A with an entry at every diagonal place: `value` where there was none, what was there else.
+    """A with an entry at every diagonal place: `value` where there was none.
 
     Args:
         A: square matrix or `Graph`.

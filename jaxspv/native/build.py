@@ -6,6 +6,7 @@ Uses the standard library alone, so that the build hook can load it by its path.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import pathlib
@@ -54,8 +55,12 @@ def supported() -> tuple[tuple[str, ...], ...]:
     return tuple(flags for flags in extensions() if not flags or has >= AVX2_FLAGS)
 
 
+@functools.cache
 def filename(extra: tuple[str, ...]) -> str:
-    """The name of the library of these sources and flags: one of others is never loaded."""
+    """The name of the library of these sources and flags: one of others is never loaded.
+
+    The sources are read once in a process: that takes a millisecond.
+    """
     digest = hashlib.sha256(repr((FLAGS, extra, platform.machine())).encode())
     for path in sources():
         digest.update(path.name.encode() + path.read_bytes())

@@ -50,6 +50,7 @@ class Components {
       const I high = std::max(p, q), low = std::min(p, q);
       I above = get(high);
       if (above == low) return;
+      if (above == high && team_.size() == 1) return at(high).store(low, std::memory_order_relaxed);
       if (above == high && at(high).compare_exchange_strong(above, low, std::memory_order_relaxed)) return;
       p = get(get(high));
       q = get(low);
@@ -57,6 +58,10 @@ class Components {
   }
 
   void compress() {
+    if (team_.size() == 1) {  // no label exceeds its vertex, and those before are roots already
+      for (I v = 0; v < g_.rows; ++v) label_[v] = label_[label_[v]];
+      return;
+    }
     team_.blocks(g_.rows, kBlock, [&](int64_t first, int64_t last, int) {
       for (I v = I(first); v < last; ++v) {
         I root = get(v);
@@ -67,7 +72,7 @@ class Components {
   }
 
   I most_frequent() const {  // label of a sample
-    std::vector<I> sample(1024);
+    std::vector<I> sample(256);
     for (size_t i = 0; i < sample.size(); ++i)
       sample[i] = label_[uint64_t(i) * uint64_t(g_.rows) / sample.size()];
     std::sort(sample.begin(), sample.end());

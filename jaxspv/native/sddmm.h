@@ -1,23 +1,27 @@
 // A product of dense matrices at the entries of a sparse one: S[e] = add_k mul(X[i, k], Y[j, k]).
 #pragma once
+#include <algorithm>
+
 #include "checked.h"
 #include "semirings.h"
 
 namespace jaxspv {
 
-// Sums in eight parts, joined in a fixed order.
+// Sums of blocks in eight parts, joined in a fixed order; of float32 blocks are added up in double.
 template <class Add, class Mul, class T>
 T dot(const T* x, const T* y, int64_t k) {
-  constexpr int kParts = 8;
-  T part[kParts];
-  for (T& p : part) p = Add::template identity<T>();
-  int64_t c = 0;
-  for (; c + kParts <= k; c += kParts)
-    for (int p = 0; p < kParts; ++p)
-      part[p] = Add::template apply<T>(part[p], Mul::template apply<T>(x[c + p], y[c + p]));
+  constexpr int kParts = 8, kBlock = 512;
   typename Add::template Fold<T> fold;
-  for (const T p : part) fold.add(p);
-  for (; c < k; ++c) fold.add(Mul::template apply<T>(x[c], y[c]));
+  for (int64_t c = 0; c < k;) {
+    const int64_t end = std::min<int64_t>(c + kBlock, k);
+    T part[kParts];
+    for (T& p : part) p = Add::template identity<T>();
+    for (; c + kParts <= end; c += kParts)
+      for (int p = 0; p < kParts; ++p)
+        part[p] = Add::template apply<T>(part[p], Mul::template apply<T>(x[c + p], y[c + p]));
+    for (const T p : part) fold.add(p);
+    for (; c < end; ++c) fold.add(Mul::template apply<T>(x[c], y[c]));
+  }
   return fold.result();
 }
 

@@ -136,6 +136,7 @@ class PackedLabels {
     label_ = buffer<std::atomic<uint64_t>>(s.graph.rows);
     for (I v = 0; v < s.graph.rows; ++v) put(v, pack(s.dist[v], s.parent ? s.parent[v] : I(-1)));
   }
+  void fetch(I v) const { __builtin_prefetch(&label_[v]); }
   T length(I v) const { return length_of<T>(Bits<T>(get(v) >> 32)); }
   bool lower(I v, T to, I from) {
     const uint64_t mine = pack(to, from);
@@ -184,7 +185,10 @@ class DeltaStepping {
           for (int64_t i = first; i < last; ++i) relax(front[i], me);
         });
       else
-        for (const I u : front) relax(u, 0);
+        for (size_t i = 0; i < front.size(); ++i) {
+          if (i + kAhead < front.size()) fetch(front[i + kAhead]);
+          relax(front[i], 0);
+        }
       front.clear();
       next_bin(front);
     } while ((!front.empty() || refill(front)) && !settled());
@@ -194,6 +198,12 @@ class DeltaStepping {
 
  private:
   static constexpr int64_t kBins = 512;
+  static constexpr size_t kAhead = 8;
+
+  void fetch(I u) const {
+    __builtin_prefetch(s_.graph.ptr + u);
+    labels_->fetch(u);
+  }
 
   double bin_of(T d) const { return std::min((double(d) - base_) * scale_, double(kBins)); }
 
@@ -326,23 +336,37 @@ bool bellman_ford(Search<T, I> s, int64_t& steps) {
 
 struct Weights {  // of the entries of a graph
   bool negative = false;
-  double mean = 0, least = 0, most = 0;  // of the finite ones
+  double mean = 0, least = 0, most = 0;  // those that are not finite count as 0 in the mean
 };
 template <class T, class I>
 Weights weights_of(const Csr<I>& g, const T* w) {
-  Weights found;
-  double sum = 0, count = 0;
-  for (I e = 0, end = g.entries(); e < end; ++e) {
-    found.negative |= w[e] < 0;
-    if (!(w[e] < largest<T>())) continue;
-    const double x = double(w[e]);
-    found.least = count ? std::min(found.least, x) : x;
-    found.most = count ? std::max(found.most, x) : x;
-    sum += x;
-    count += 1;
+  constexpr int kLanes = 8;  // running results that do not wait for each other
+  T least[kLanes], most[kLanes];
+  double sum[kLanes] = {};
+  std::fill(least, least + kLanes, largest<T>());
+  std::fill(most, most + kLanes, smallest<T>());
+  auto take = [&](const T* x, int lanes) {
+    for (int i = 0; i < lanes; ++i) least[i] = x[i] < least[i] ? x[i] : least[i];
+    for (int i = 0; i < lanes; ++i) most[i] = (x[i] > most[i]) & (x[i] < largest<T>()) ? x[i] : most[i];
+    for (int i = 0; i < lanes; ++i) sum[i] += double(x[i] < largest<T>() ? x[i] : T(0));
+  };
+  const I end = g.entries(), whole = end - end % kLanes;
+  for (I e = 0; e < whole; e += kLanes) take(w + e, kLanes);
+  for (I e = whole; e < end; ++e) take(w + e, 1);
+  for (int i = 1; i < kLanes; ++i) {
+    least[0] = std::min(least[0], least[i]), most[0] = std::max(most[0], most[i]);
+    sum[0] += sum[i];
   }
-  found.mean = count ? sum / count : 0;
-  return found;
+  if (!(least[0] < largest<T>())) return {};
+  return {least[0] < 0, sum[0] / double(end), double(least[0]), double(most[0])};
+}
+
+// The width of bins. A vertex of many edges is lowered often within a bin: the more edges, the narrower.
+// Threads share the vertices of a bin, so that many of them want it wider.
+template <class I>
+double delta_of(const Csr<I>& g, const Weights& weights, int threads) {
+  const double degree = double(g.entries()) / std::max(I(1), g.rows);
+  return weights.mean * std::min(1.0, (threads < 4 ? 2 : 8) / std::max(degree, 1.0));
 }
 
 // Whether the sum at an edge of a reached vertex is no finite integer.

@@ -109,7 +109,7 @@ JAXSPV_HANDLER(sssp) {
         } else if (sizeof(T) == 8 || (about.least == about.most && team.size() < kManyThreads)) {
           steps = radix_heap(search);
         } else if constexpr (sizeof(T) == 4) {
-          steps = DeltaStepping(team, search, about.mean).run();
+          steps = DeltaStepping(team, search, delta_of(g, about, team.size())).run();
         }
         *lanes.at<int32_t>(call.result(2), 0, lane) = int32_t(std::min<int64_t>(steps, 0x7fffffff));
         *lanes.at<uint8_t>(call.result(3), 0, lane) = converged;

@@ -21,15 +21,25 @@ struct Upward {
 
 template <class Team>
 Upward upward(Team& team, const Matrix& g, bool slots) {
-  auto higher = [&](Id u, Id v) {
-    const Id a = degree(g, u), b = degree(g, v);
-    return a < b || (a == b && u < v);
-  };
+  auto rank = [&](Id v) { return uint64_t(degree(g, v)) << 32 | uint32_t(v); };
+  const Id m = g.ptr[g.rows];
   Upward up{buffer<Id>(int64_t(g.rows) + 1), nullptr, nullptr};
+  if (team.size() == 1) {  // one pass; what is written last in a row may be overwritten by the next
+    up.idx = buffer<Id>(int64_t(m) + 1);
+    if (slots) up.slot = buffer<Id>(int64_t(m) + 1);
+    Id to = up.ptr[0] = 0;
+    for (Id u = 0; u < g.rows; up.ptr[++u] = to)
+      for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e) {
+        up.idx[to] = g.idx[e];
+        if (slots) up.slot[to] = e;
+        to += rank(u) < rank(g.idx[e]);
+      }
+    return up;
+  }
   team.blocks(g.rows, 1 << 12, [&](int64_t begin, int64_t end, int) {
     for (Id u = Id(begin); u < end; ++u) {
       Id count = 0;
-      for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e) count += higher(u, g.idx[e]);
+      for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e) count += rank(u) < rank(g.idx[e]);
       up.ptr[u + 1] = count;
     }
   });
@@ -40,7 +50,7 @@ Upward upward(Team& team, const Matrix& g, bool slots) {
   team.blocks(g.rows, 1 << 12, [&](int64_t begin, int64_t end, int) {
     for (Id u = Id(begin); u < end; ++u)
       for (Id e = g.ptr[u], to = up.ptr[u]; e < g.ptr[u + 1]; ++e) {
-        if (!higher(u, g.idx[e])) continue;
+        if (rank(u) > rank(g.idx[e]) || u == g.idx[e]) continue;
         if (slots) up.slot[to] = e;
         up.idx[to++] = g.idx[e];
       }

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..interop.networkx import adjacency, flat
 
-EXACT = 2**53  # integers beyond it are not held by float64
+EXACT = 2**53  # float64 holds all integers up to it
 LEAST, MOST = 1e-150, 1e150  # products of two stay normal numbers: XLA takes subnormal ones for 0
 
 
@@ -29,7 +29,7 @@ class ConvertedGraph:
         node_data: those of the nodes, likewise.
         keys: keys of parallel edges, where all attributes were asked for.
         graph: attributes of the graph.
-        memo: what was computed of it once: device graphs, degrees.
+        memo: what `once` has computed: device graphs, degrees.
     """
 
     __networkx_backend__ = "jaxspv"
@@ -120,8 +120,8 @@ class ConvertedGraph:
         place = np.cumsum(nodes, dtype=np.int32) - 1
         found = np.flatnonzero(nodes).tolist()
         row, col = place[self.row[where]], place[self.col[where]]
-        names, kind = [self.nodes[v] for v in found], (self._directed, self._multigraph)
-        part = ConvertedGraph(names, row, col, directed=kind[0], multigraph=kind[1])
+        names, kind = [self.nodes[v] for v in found], self._directed
+        part = ConvertedGraph(names, row, col, directed=kind, multigraph=self._multigraph)
         part.values = {name: values[where] for name, values in self.values.items()}
         part.graph = self.graph
         if self.edge_data is not None:
@@ -181,7 +181,7 @@ def convert_from_nx(
 def _numbers(
     attribute: str, data: Iterable[Iterable[dict]], count: int, default: Any
 ) -> np.ndarray:
-    """(count,) the numbers under an attribute, by loops in C where all have it or none has."""
+    """(count,) the numbers under an attribute; fast where all edges have it, or none has."""
     first = next(flat(data), None)
     none_has = (
         first is not None
@@ -245,7 +245,7 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
 
 
 def _one_of_two(G: ConvertedGraph) -> np.ndarray:
-    """Entries, each undirected edge once, as `G.edges` meets them."""
+    """The entries that stand for an undirected edge once, in the order of `G.edges`."""
     return np.flatnonzero(G.row <= G.col)
 
 

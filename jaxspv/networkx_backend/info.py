@@ -327,7 +327,11 @@ REFUSALS: dict[str, tuple[Refusal, ...]] = {
     **dict.fromkeys("resource_allocation_index preferential_attachment".split(), NO_PAIRS),
     **dict.fromkeys("minimum_spanning_edges maximum_spanning_edges".split(), NO_TREE),
     **dict.fromkeys("minimum_spanning_tree maximum_spanning_tree".split(), NO_TREE),
-    **dict.fromkeys("bfs_edges bfs_successors".split(), NO_ORDER),
+    "bfs_edges": (
+        *NO_ORDER,
+        lambda a: "the order of predecessors is not converted" if a.get("reverse") else None,
+    ),
+    "bfs_successors": NO_ORDER,
     "pagerank": (NO_START, _given("dangling", why="dangling nodes follow the personalization")),
     "hits": (NO_START, _null_graph, _hits),
     **dict.fromkeys("astar_path astar_path_length".split(), NO_ASTAR),

@@ -38,6 +38,11 @@ def implements(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def also(name: str) -> Callable[..., Any]:
+    """Decorator entering a function under a second name of NetworkX's."""
+    return functools.partial(FUNCTIONS.setdefault, name)
+
+
 @functools.cache
 def _keep_programs() -> None:
     """Turns on the cache of compiled programs on disk, unless the configuration says no."""

@@ -112,3 +112,11 @@ def nbunch(G: ConvertedGraph, nodes: Any) -> Iterable:
             raise nx.NetworkXError(text) from error
 
     return members()
+
+
+def check_not_null(
+    G: ConvertedGraph, text: str = "Connectivity is undefined for the null graph."
+) -> None:
+    """NetworkXPointlessConcept with the text if the graph has no nodes."""
+    if len(G) == 0:
+        raise nx.NetworkXPointlessConcept(text)

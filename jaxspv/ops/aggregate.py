@@ -66,7 +66,7 @@ def aggregate(
         names = f"one of {STATISTICS} or a monoid"
         if not isinstance(how, Monoid):
             raise ValueError(f"`how` must be {names}; got {how!r}.")
-        add, how = how, "sum"
+        add, how = how, "sum"  # its reduction is the result
     return _aggregated(with_pattern(A), as_monoid(add), fill, how, axis)
 
 
@@ -107,7 +107,7 @@ def _checked_axis(axis: Any) -> int:
 
 
 def lines_of(A: SparseMatrix, axis: int) -> tuple[Array, int, bool]:
-    """The row (axis=1) or column of each slot, out of range in padding; their number; if sorted."""
+    """Row (axis=1) or column of each slot, out of range in padding; the extent; if they ascend."""
     row, col = A.rowcol()
     line, extent = (row, A.shape[0]) if axis == 1 else (col, A.shape[1])
     ascends = A.row_sorted if axis == 1 else A.T.row_sorted
@@ -133,9 +133,7 @@ def _aggregated(A: SparseMatrix, add: Monoid, fill: Any, how: str, axis: int) ->
     if how in ("var", "std"):
         deviation = jnp.where(broadcast_rows(valid, values), values - take(y, lines), 0)
         squares = (deviation * deviation.conj()).real.astype(deviation.dtype)
-        y = by_line(
-            squares if jnp.iscomplexobj(deviation) else deviation * deviation
-        ) / jnp.maximum(sizes, 1)
+        y = by_line(squares) / jnp.maximum(sizes, 1)
     if how == "std":
         y = jnp.where(y > 0, jnp.sqrt(jnp.where(y > 0, y, 1)), 0)
     y = y if y.dtype == bool else y.astype(dtype)
@@ -151,7 +149,7 @@ def _softmax(A: Any, axis: int) -> Any:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
 def softmax_of_lines(x: Array, lines: Array, extent: int, ascends: bool) -> Array:
-    """`softmax` of values (nse, ...) by their `lines`, in `wide` floats; 0 where out of range."""
+    """`softmax` of values (nse, ...) by their `lines`, in float32 or wider; 0 out of range."""
     is_valid = broadcast_rows(lines < extent, x)
     x = jnp.where(is_valid, wide(x), -jnp.inf)
     peak = over_trailing(lambda v: max_.segment_reduce(v, lines, extent, sorted=ascends), x)

@@ -30,7 +30,7 @@ def ewise_add(
     replace: bool = False,
     nse: int | None = None,
 ) -> Any:
-    """`C = A op B` on the union: op(a, b) where both have an entry, the one there is elsewhere.
+    """`C = A op B` on the union: op(a, b) where both have an entry, else the entry of one.
 
     GrB_eWiseAdd of the GraphBLAS C API 2.1.
 
@@ -44,11 +44,12 @@ def ewise_add(
 
     Returns:
         A matrix in the format of `out`, else of A; a vector that is dense where `out`, or else A or
-        B, is dense. The dtype is that of `out`, else of `op(a, b)`, to which the others are cast.
+        B, is dense. The dtype is that of `out`, else of `op(a, b)`: entries that only one operand
+        has are cast to it.
 
     Raises:
         ValueError: shapes differ; `nse` too small for concrete values.
-        TypeError: an operand is neither.
+        TypeError: an operand is neither a matrix nor a vector.
 
     Differentiable in both modes in every value; min and max take the first of equal operands.
 
@@ -171,9 +172,10 @@ def _add(A, B, op) -> Entries:
     a, b = entries_of(A), entries_of(B)
     U = union(a, b)
     x, y = take(a.data, U.left), take(b.data, U.right)
-    z = combine(op, x, y, U.in_left & U.in_right, U.places.keys)
+    in_both = U.in_left & U.in_right
+    z = combine(op, x, y, in_both, U.places.keys)
     one = jnp.where(U.in_left, x.astype(z.dtype), y.astype(z.dtype))
-    return U.places.with_data(jnp.where(U.in_left & U.in_right, z, one))
+    return U.places.with_data(jnp.where(in_both, z, one))
 
 
 def _defaults(A: Any, B: Any, left: Any, right: Any) -> tuple[Array, Array]:

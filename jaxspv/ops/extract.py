@@ -81,6 +81,7 @@ def extract(
     options = Options(mask, accum, out, replace, nse)
     if M.ndim == 1:
         return _extract_vector(M, i, j, options)
+    M = with_pattern(M)
     rows, cols = as_index("i", i, M.shape[0]), as_index("j", j, M.shape[1])
     if rows.point and cols.point:
         if options.writes:
@@ -108,7 +109,6 @@ def _on_host(A: Any, options: Options, *indices: Index) -> bool:
 
 def _by_scipy(A: CSR, rows: Index, cols: Index) -> Any:
     """The same by NumPy and SciPy, which have no program for each size."""
-    A = with_pattern(A)
     indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     if rows.point or (rows.values is None and rows.step == 1):  # neighbours
         first = int(np.asarray(rows.values)[0]) if rows.point else rows.start * (rows.size > 0)
@@ -128,7 +128,6 @@ def _by_scipy(A: CSR, rows: Index, cols: Index) -> Any:
 
 def _stored_at(A: CSR, row: Index, col: Index) -> Array:
     """The element of compressed rows in the memory of a host."""
-    A = with_pattern(A)
     i, j = (int(np.asarray(index.values)[0]) for index in (row, col))
     first, last = np.asarray(A.indptr)[i : i + 2]
     columns = np.asarray(A.indices)[first:last]

@@ -36,8 +36,7 @@ from ..algebra.operators import (
 from ..algebra.semirings import plus_first, plus_second
 from ..construct.from_arrays import from_bcoo, from_bcsr, from_edges, from_scipy
 from ..formats import base
-from ..formats.methods.arithmetic import COMPARED, Arithmetic, Products
-from ..formats.methods.scipy_methods import SciPyMatrixMethods, SciPyMethods
+from ..formats.methods import COMPARED, Arithmetic, Products, SciPyMatrixMethods, SciPyMethods
 from ..formats.stored import Stored, first_slots
 from ..interop.igraph import from_igraph
 from ..interop.networkx import from_networkx

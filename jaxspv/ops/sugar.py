@@ -150,7 +150,7 @@ def _as_array(index: Any) -> Any:
 
 
 def matmul(A: Any, other: Any) -> Any:
-    other = ours(other)
+    other = other if _known(other) else ours(other)
     if isinstance(other, (SparseMatrix, Graph)):
         return mxm(A, other)
     if is_dense(other) and jnp.ndim(other) >= 2:

@@ -270,12 +270,14 @@ def _joined(function, A, B, op, options: Options, default: Any = None, *defaults
         z = choose(both, z, choose(p >= 0, one, other)) if defaults else z
     if not sparse:
         return z
-    T = Tuples.of(left, z) if is_tuple(z) or jax.tree.leaves(z)[0].ndim > 1 else left.with_data(z)
-    return write(T, options) if isinstance(T, Tuples) else _plain(T, options)
+    deep = is_tuple(z) or jax.tree.leaves(z)[0].ndim > 1
+    return _written(Tuples.of(left, z) if deep else left.with_data(z), options)
 
 
-def _plain(T: Any, options: Options) -> Any:
-    """The write rule of entries that became numbers."""
+def _written(T: Any, options: Options) -> Any:
+    """The write rule of entries that may have become numbers."""
+    if isinstance(T, Tuples):
+        return write(T, options)
     if not options.writes and options.nse is None:
         return T
     return _apply.apply(T, UnaryOp(_itself), **dataclasses.asdict(options))
@@ -321,8 +323,7 @@ def apply(A, op, *, left=None, right=None, thunk=0, **options):
         z = jax.vmap(lambda v, i, j: op(v, i, j, thunk))(values, *_keys(A))
     else:
         z = jax.vmap(op)(values)
-    T = A.with_data(z)
-    return write(T, Options(**options)) if isinstance(T, Tuples) else _plain(T, Options(**options))
+    return _written(A.with_data(z), Options(**options))
 
 
 @on_tuples

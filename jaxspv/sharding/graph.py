@@ -16,7 +16,7 @@ from .._core.operations.overload import overloadable
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..algebra.semirings import Semiring, plus_times
 from ..formats import CSR
-from ..formats.methods.arithmetic import Products
+from ..formats.methods import Products
 from .exchange import on_mesh
 from .partition import Partition
 

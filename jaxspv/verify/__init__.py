@@ -3,14 +3,6 @@
 Each raises AssertionError naming the first vertex that is wrong, and returns None.
 """
 
-from .groups import communities as communities
-from .groups import forest as forest
-from .groups import label_propagation as label_propagation
-from .groups import modularity_of as modularity_of
-from .neighborhoods import bipartition as bipartition
-from .neighborhoods import similarity as similarity
-from .neighborhoods import square_clustering as square_clustering
-from .neighborhoods import triangle_centrality as triangle_centrality
 from .orders import astar as astar
 from .orders import cuthill_mckee as cuthill_mckee
 from .orders import diameter as diameter
@@ -25,11 +17,19 @@ from .scores import clustering as clustering
 from .scores import eigenvector as eigenvector
 from .scores import hits as hits
 from .scores import katz as katz
+from .subgraphs import bipartition as bipartition
 from .subgraphs import coloring as coloring
+from .subgraphs import communities as communities
 from .subgraphs import cores as cores
+from .subgraphs import forest as forest
 from .subgraphs import independent_set as independent_set
+from .subgraphs import label_propagation as label_propagation
 from .subgraphs import matching as matching
+from .subgraphs import modularity_of as modularity_of
+from .subgraphs import similarity as similarity
+from .subgraphs import square_clustering as square_clustering
 from .subgraphs import strong_components as strong_components
+from .subgraphs import triangle_centrality as triangle_centrality
 from .subgraphs import truss as truss
 from .traversals import bfs as bfs
 from .traversals import components as components

@@ -18,9 +18,10 @@ from . import any_degree, low_degree
 from .problem import Arrays, BFSConfig, Problem
 
 
-def default_bfs_config(n: int, *, low_degree: bool) -> BFSConfig:
+def default_bfs_config(n: int, *, low_degree: bool, quads: int = 3) -> BFSConfig:
     """Config from the sizes and the device. The visited bits go to shared memory if they fit there
-    together with the queues.
+    together with the queues; if not, frontiers of some thousands of vertices lie in queues of all
+    CTAs. quads: of a row, for small degrees.
     """
     ctas = resident_ctas()
     if not low_degree:
@@ -29,7 +30,9 @@ def default_bfs_config(n: int, *, low_degree: bool) -> BFSConfig:
         return BFSConfig(ctas=ctas, unroll=unroll, alpha=constants().bfs_alpha)
     if bits_in_shared(n, BFSConfig.queue) + 4 * BFSConfig.queue <= free_words():
         return BFSConfig(ctas=ctas)
-    return BFSConfig(ctas=ctas, shared_bits=False, solo_in=256, solo_out=384)
+    alone = {"shared_bits": False, "solo_in": 256, "solo_out": 384}
+    threads = 512 if quads > 1 else 256
+    return BFSConfig(ctas=ctas, threads=threads, local_most=1 << 14, **alone)
 
 
 def bfs(
@@ -64,7 +67,8 @@ def bfs(
         return empty, empty if parents else None, jnp.int32(0), jnp.int32(0)
     prepared = prepared or {}
     low = "adjacency" in prepared
-    config = config or default_bfs_config(n, low_degree=low)
+    quads = prepared["adjacency"].shape[1] // 4 if low else 0
+    config = config or default_bfs_config(n, low_degree=low, quads=quads)
     targets = jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets)
     fixed: dict[str, Any] = {"n": n, "nnz": max(graph.indices.shape[0], 1), "words": _words(n)}
     fixed |= {"parents": parents, "stop": stop, "targets": targets.shape[0]}
@@ -121,9 +125,8 @@ def _low_degree(c: Problem, prepared):
     words = bits_in_shared(c.n, c.queue) if c.shared_bits else c.words
     quads, linked = adjacency.shape[1] // 4, adjacency.shape[0] > c.n
     c = dataclasses.replace(c, quads=quads, linked=linked, words=words)
-    operands = {name: prepared[name] for name in ("adjacency", "rank", "order") if name in prepared}
     shared = c.entry * c.queue + (words if c.shared_bits else 0) + 4
-    return c, operands, {"visited": words, "log": c.entry * c.n}, shared
+    return c, {"adjacency": adjacency}, {"visited": words, "log": c.entry * c.n}, shared
 
 
 def _any_degree(c: Problem, graph: Adjacency, prepared, symmetric):

@@ -4,21 +4,21 @@ launch.
 State. log: every reached vertex as (vertex, level, parent, -), in the order of discovery; the
 frontier is its stretch start .. start + count - 1. visited: one bit a vertex. While one CTA works
 alone, bits and frontier are in its shared memory and the log is only written; otherwise both are in
-global memory (L2). At the end all CTAs write levels and parents from the log, which also undoes a
-renumbering. A scattered store would cost a CTA that works alone as much as the rest of an
-expansion; the coalesced stores of the log cost next to nothing. Adjacency: rows of `quads` times 4
-slots: row v holds the neighbours of v, padded with n; a last slot below 0 is ~(quad that continues
-this one), counted from the start of the table. A lane takes one quad of one vertex: 16 bytes in one
-access, without row offsets.
+global memory (L2). At the end all CTAs write levels and parents from the log. A scattered store
+would cost a CTA that works alone as much as the rest of an expansion; the coalesced stores of the
+log cost next to nothing. Adjacency: rows of `quads` times 4 slots: row v holds the neighbours of v,
+padded with n; a last slot below 0 is ~(quad that continues this one), counted from the start of the
+table. A lane takes one quad of one vertex: 16 bytes in one access, without row offsets.
 
 Three ways, by the size of the frontier (`places.py`). A level of at most `solo_out` vertices is
 expanded by CTA 0 alone: no grid barrier, one CTA barrier a level. Chain of dependent accesses a
 level: queue (shared) -> row (L2, 200 ns) -> bit (shared atomic) -> place in the queue (ballots, one
 shared atomic a warp) -> barrier. Up to `local_most` vertices, each CTA expands what it found
-itself, from a queue in its shared memory; one atomic a CTA on the word of the barrier counts the
-frontier and gives each queue its place in the log. Where one queue grows too long or overflows, all
-are logged and divided anew. Wider levels are taken from the log: one atomic a warp that found
-something, and the length is read back after the barrier (1.1 us, 1.5 us with it).
+itself, from a queue in its shared memory: its rows are loaded while the barrier waits. One atomic a
+CTA on the word of the barrier counts the frontier and gives each queue its place in the log. Where
+one queue grows too long or overflows, all are logged and divided anew. Wider levels are taken from
+the log: one atomic a warp that found something, and the length is read back after the barrier (1.1
+us, 1.5 us with it).
 
 Traffic: 4 w bytes of adjacency, 16 bytes of log written and read and 8 of results a vertex, one
 atomic a stored entry. The bit is claimed by the atomic itself, so a vertex is logged once.
@@ -65,6 +65,7 @@ class Local(State):
 
     base: Any  # where this queue will be logged
     length: Any  # of this queue
+    held: Any  # what this lane will expand first, as `LocalQueues.hold` gives it
     uneven: Any  # 1: some queue is too long
 
 
@@ -83,9 +84,6 @@ class Search:
         targets = [k.load(m.targets, j) for j in range(c.targets)]
         self.known = [(t >= 0) & (t < c.n) for t in targets]
         self.targets = [k.where(ok, t, 0) for t, ok in zip(targets, self.known, strict=True)]
-        if m.rank is not None:
-            self.source = k.load(m.rank, k.where(self.valid, self.source, 0))
-            self.targets = [k.load(m.rank, t) for t in self.targets]
         queues, tails = k.shared(c.entry * c.queue), k.shared(4)
         self.single = SingleCTA(k, c, m, queues, tails)
         self.local, self.grid = LocalQueues(k, c, m, queues, tails), Grid(k, c, m)
@@ -175,8 +173,9 @@ class Search:
         share = (s.count + (k.ctas - 1)) // k.ctas
         length = k.minimum(k.maximum(s.count - k.cta * share, 0), share)
         base = s.start + k.cta * share
-        first = Local(**vars(s), base=base, length=length, uneven=0)
         local.enter(s.level, base, length)
+        held = local.hold(s.level, length)
+        first = Local(**vars(s), base=base, length=length, held=held, uneven=0)
 
         def going(s: Local):
             fits = (s.count > c.solo_in) & (s.count <= self.local_most) & (s.uneven == 0)
@@ -195,7 +194,7 @@ class Search:
         k.store(local.tails, (s.turn + 1) & 3, 0, mask=k.thread == 0)
         end, word = s.start + s.count, self.groups.group(s.turn) + COUNTED
         local.word = word
-        local.expand(Frontier(s.level, s.base, s.length, end, s.turn), local.warps)
+        local.expand(Frontier(s.level, s.base, s.length, end, s.turn), local.warps, s.held)
         most = k.maximum(c.threads // c.quads, s.count // k.ctas * UNEVEN)
         most = k.minimum(most, c.queue)
 
@@ -204,8 +203,13 @@ class Search:
             k.reduce("or", control, word, -(1 << 31), mask=new > most)
             return k.minimum(new, c.queue)
 
-        s.ok, before, count, s.uneven = k.counting_barrier(control, word, found)
-        s.length = k.minimum(k.load(local.tails, s.turn & 3), c.queue)
+        def hold():
+            length = k.minimum(k.load(local.tails, s.turn & 3), c.queue)
+            return length, local.hold(s.level + 1, length)
+
+        s.ok, before, count, s.uneven, (s.length, s.held) = k.counting_barrier(
+            control, word, found, hold
+        )
         s.level, s.start, s.count, s.base = s.level + 1, end, count, end + before
         s.done, s.turn = self.stopped(s.level, count, self.m.visited), s.turn + 1
 
@@ -223,16 +227,12 @@ def _initialise(k, c, m, source, valid):
 
 
 def _write_results(k, c, m, reached):
-    """Levels and parents of all logged vertices, in the caller's numbering."""
-
-    def old(v):
-        return v if m.order is None else k.load(m.order, v, cache="nc")
+    """Levels and parents of all logged vertices."""
 
     def result(i):
         v, level, *parent = k.load_vec(m.log, i * c.entry, c.entry, cache="fresh")
-        v = old(v)
         k.store(m.levels, v, level)
         if c.parents:
-            k.store(m.parents, v, old(parent[0]))
+            k.store(m.parents, v, parent[0])
 
     k.spread(reached, result)

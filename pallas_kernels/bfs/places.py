@@ -67,16 +67,15 @@ class Place(ABC):
     def append(self, f: Frontier, near: Any, won: list[Value], parent: Value) -> None:
         """Puts the vertices with `won` into the next frontier."""
 
-    def prefetch(self, v: Value, mask: Value) -> None:
-        """Brings rows into L2, where they arrive during the barrier."""
-        k, quads = self.k, self.c.quads
-        k.prefetch(self.m.adjacency, v * (4 * quads), mask=mask)
-        if quads > 2:
-            k.prefetch(self.m.adjacency, v * (4 * quads) + 4 * quads - 1, mask=mask)
+    def row(self, quad: Value) -> tuple[Value, ...]:
+        """The neighbours in a quad, -1: none."""
+        k, c = self.k, self.c
+        return k.load_vec(self.m.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
 
-    def expand(self, f: Frontier, over: tuple[Any, Any]) -> None:
-        """Expands a frontier, this warp the entries from over[0] on in strides of over[1]."""
-        k, c, m = self.k, self.c, self.m
+    def expand(self, f: Frontier, over: tuple[Any, Any], held: tuple[Value, ...] = ()) -> None:
+        """Expands a frontier, this warp the entries from over[0] on in strides of over[1]; held:
+        what `hold` gave for the first of them."""
+        k, c = self.k, self.c
 
         def entries(i0):
             i = i0 + k.lane
@@ -84,7 +83,7 @@ class Place(ABC):
             vertex = self.entry(f, entry, entry < f.count)
 
             def one_quad(quad, meanwhile=lambda: None):
-                near = k.load_vec(m.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
+                near = self.row(quad)
                 meanwhile()
                 won = claim(k, c, self.bits, near)
                 self.append(f, near, won, vertex)
@@ -102,7 +101,24 @@ class Place(ABC):
             else:
                 one_quad(quad, record)
 
-        k.for_(over[0], f.count * c.quads, over[1], entries)
+        first, step = over
+        if held:
+            vertex, parent, *near = held
+            entry = (first + k.lane) // c.quads
+            is_first = (vertex >= 0) & (first + k.lane == entry * c.quads)
+            log_entry(k, c, self.m, f.start + entry, (vertex, f.level, parent), is_first)
+            self.append(f, near, claim(k, c, self.bits, near), vertex)
+            if c.linked:
+                last = k.where(near[-1] < 0, ~near[-1], -1)
+
+                def linked(quad):
+                    near = self.row(quad)
+                    self.append(f, near, claim(k, c, self.bits, near), vertex)
+                    return k.where(near[3] < 0, ~near[3], -1)
+
+                k.while_(lambda quad: k.any(quad >= 0), linked, last)
+            first = first + step
+        k.for_(first, f.count * c.quads, step, entries)
 
 
 class Grid(Place):
@@ -113,6 +129,13 @@ class Grid(Place):
     def __init__(self, k: Simt, c: Problem, m: Arrays):
         super().__init__(k, c, m)
         self.bits = m.visited
+
+    def prefetch(self, v: Value, mask: Value) -> None:
+        """Brings rows into L2, where they arrive during the barrier."""
+        k, quads = self.k, self.c.quads
+        k.prefetch(self.m.adjacency, v * (4 * quads), mask=mask)
+        if quads > 2:
+            k.prefetch(self.m.adjacency, v * (4 * quads) + 4 * quads - 1, mask=mask)
 
     def entry(self, f, i, is_valid):
         at = (f.start + i) * self.c.entry
@@ -150,10 +173,6 @@ class Queues(Place):
         """Position in the log of queue entry 0, for the part of entries first .. first + total - 1
         that the queue has no place for."""
 
-    @abstractmethod
-    def queued(self, v: Value, mask: Value) -> None:
-        """What is done with vertices that are queued."""
-
     def at(self, level, i):
         return ((level & 1) * self.c.queue + i) * self.width
 
@@ -173,7 +192,6 @@ class Queues(Place):
 
         def queue(at, v, mask):
             k.store_vec(self.queues, self.at(f.level + 1, at), (v, parent)[: self.width], mask=mask)
-            self.queued(v, mask)
 
         votes = [k.ballot(w) for w in won]
         total = functools.reduce(operator.add, map(k.popc, votes))
@@ -242,8 +260,18 @@ class LocalQueues(Queues):
         at = reserve(k, self.m.control, self.word, total - inside) & ((1 << COUNT_BITS) - 1)
         return f.end + at - (first + inside)
 
-    def queued(self, v, mask):
-        self.prefetch(v, mask)
+    def hold(self, level: Any, count: Value) -> tuple[Value, ...]:
+        """(vertex, parent, neighbours) of this lane's first part of the frontier, the neighbours in
+        the quad that continues it, too."""
+        k, c = self.k, self.c
+        i = k.warp * 32 + k.lane
+        entry = i // c.quads
+        at = self.at(level, entry)
+        found = k.load_vec(self.queues, at, self.width, mask=entry < count, other=-1)
+        near = self.row(k.where(found[0] >= 0, found[0] * c.quads + (i - entry * c.quads), -1))
+        if c.linked:
+            near = (*near, *self.row(k.where(near[3] < 0, ~near[3], -1)))
+        return found[0], found[-1], *near
 
 
 class SingleCTA(Queues):
@@ -255,9 +283,6 @@ class SingleCTA(Queues):
 
     def beyond(self, f, first, total):
         return f.end
-
-    def queued(self, v, mask):
-        pass
 
     def enter(self, level, start, count):
         """Copies the visited bits, too."""

@@ -17,6 +17,9 @@ barriers are 10 us of it, and climbs are chains of loads from L2, 0.2 us each. r
 program, 2.41 if every edge is visited, of which one gather an edge (117 G/s) is 0.59.
 """
 
+import functools
+import operator
+
 import jax
 import jax.numpy as jnp
 
@@ -93,6 +96,34 @@ def most_frequent(k, label):
     return k.shfl(label, k.ctz(k.ballot(votes == most)))
 
 
+def roots(k, parent, vertices, masks):
+    """The root of each vertex, -1 where masked off; it becomes the parent of the vertex.
+
+    A vertex takes the parent of its parent in every step, and so halves the paths through it: a
+    path of length d takes log2(d) steps. No thread may link trees meanwhile.
+    """
+    many = len(vertices)
+    starts = k.loads(parent, vertices, masks, other=-1, cache="fresh")
+    above = k.loads(parent, starts, masks, other=-1, cache="fresh")
+
+    def below(*state):
+        return [label != up for label, up in zip(state[:many], state[many:], strict=True)]
+
+    def jump(*state):
+        above, moving = state[many:], below(*state)
+        for v, up, t in zip(vertices, above, moving, strict=True):
+            k.store(parent, v, up, mask=t)
+        found = k.loads(parent, above, moving, other=-1, cache="fresh")
+        each = zip(moving, found, above, strict=True)
+        return *above, *(k.where(t, new, up) for t, new, up in each)
+
+    return k.while_(lambda *state: _any(below(*state)), jump, *starts, *above)[:many]
+
+
+def _any(masks):
+    return functools.reduce(operator.or_, masks)
+
+
 class Forest:
     """A forest over n vertices; the edges of `rows` vertices, from `first` on, link its trees.
 
@@ -151,48 +182,38 @@ class Forest:
     def link(self, tails, heads, masks):
         """Joins the trees of the ends of edges: the larger root becomes a child. Labels never
         grow."""
-        k, labels = self.k, self.labels
+        k, labels, many = self.k, self.labels, len(masks)
         ends = [k.loads(labels, end, masks, cache="fresh") for end in (tails, heads)]
 
-        def climb(a, b):
-            high, low = k.maximum(a, b), k.minimum(a, b)
-            above = k.load(labels, high, cache="fresh")
-            root = above == high
-            above = k.where(root, k.atomic_cas(labels, high, high, low, mask=root), above)
-            # linked (the word still held `high`), or continue from its parent
-            return k.where(above == high, low, above), low
+        def apart(*ends):
+            return [a != b for a, b in zip(ends[:many], ends[many:], strict=True)]
 
-        for a, b in zip(*ends, strict=True):
-            k.while_(lambda a, b: a != b, climb, a, b)
+        def climb(*ends):
+            pairs = list(zip(ends[:many], ends[many:], strict=True))
+            highs, lows = ([f(a, b) for a, b in pairs] for f in (k.maximum, k.minimum))
+            above = k.loads(labels, highs, apart(*ends), other=-1, cache="fresh")
+            each = list(zip(highs, lows, above, strict=True))
+            found = [k.atomic_cas(labels, h, h, low, mask=h == up) for h, low, up in each]
+            next_ = []
+            for (high, low, up), before in zip(each, found, strict=True):
+                up = k.where(up == high, before, up)
+                # linked (the word still held `high`) or of one tree, or continue from its parent
+                next_.append(k.where((up == high) | (up < 0), low, up))
+            return *next_, *lows
 
-    def _root(self, label, above):
-        """The root of a vertex with this label, whose label is `above`."""
-
-        def climb(label, above):
-            return above, self.k.load(self.labels, above, cache="fresh")
-
-        return self.k.while_(lambda label, above: label != above, climb, label, above)[0]
+        k.while_(lambda *ends: _any(apart(*ends)), climb, *ends[0], *ends[1])
 
     def compress(self):
         """Every label becomes its root."""
-        k, labels = self.k, self.labels
-
-        def some(vertices, valid):
-            starts = k.loads(labels, vertices, valid, cache="fresh")
-            above = k.loads(labels, starts, valid, cache="fresh")
-            for v, start, up, t in zip(vertices, starts, above, valid, strict=True):
-                label = self._root(start, up)
-                k.store(labels, v, label, mask=t & (label != start))
-
-        self._several(self.n, some)
+        self._several(self.n, lambda v, valid: roots(self.k, self.labels, v, valid))
 
     def sample(self):
         """CTA 0 writes the most frequent root of 32 vertices to control word LARGEST, as ~root."""
         k = self.k
 
         def some():
-            start = k.load(self.labels, k.lane * max(self.n // 32, 1) % self.n, cache="fresh")
-            label = self._root(start, k.load(self.labels, start, cache="fresh"))
+            v = k.lane * max(self.n // 32, 1) % self.n
+            (label,) = roots(k, self.labels, [v], [k.lane >= 0])
             k.store(self.control, LARGEST, ~most_frequent(k, label), mask=k.lane == 0)
 
         k.if_((k.cta == 0) & (k.warp == 0), some)

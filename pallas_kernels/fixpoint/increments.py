@@ -16,8 +16,10 @@ Source: Gleich, "PageRank beyond the Web", SIAM Review 2015, for residuals; erro
 as in Seide et al., "1-bit stochastic gradient descent", Interspeech 2014.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
+from ..simt.typed import Value
 from .steps import Iteration
 
 
@@ -29,10 +31,10 @@ class Increments(Iteration):
     scale: Any = None  # of x and r, before a step
 
     @staticmethod
-    def more(c):
+    def more(c: Any) -> dict[str, Any]:
         return {"change_of": (c.positions, "float32"), "halves": (c.n + 2, "uint32")}
 
-    def run(self):
+    def run(self) -> None:
         k, m = self.k, self.m
         damping, tol = (k.load(m.knobs, j) for j in range(2))
         most, least = (k.load(m.limits, j) for j in range(2))
@@ -58,14 +60,14 @@ class Increments(Iteration):
         self._finish()
         self._summary(steps, change, ok)
 
-    def _start(self):
+    def _start(self) -> Value:
         k, m = self.k, self.m
         for half in (self.c.n, 2 * self.c.n + 1):  # what padding entries gather
             k.store_half(m.halves, half, k.const(0), (k.cta == 0) & (k.thread == 0))
         k.spread(self.c.positions, lambda i: k.store(m.change_of, i, 0.0))
         return super()._start()
 
-    def _step(self, copy, damping, teleport):
+    def _step(self, copy: Any, damping: Value, teleport: Value) -> tuple[Value, ...]:
         k, c, m = self.k, self.c, self.m
         read, write = copy * (c.n + 1), (1 - copy) * (c.n + 1)
 
@@ -90,21 +92,21 @@ class Increments(Iteration):
 
         return self.sweep(read, settle)
 
-    def _rounded(self, x):
+    def _rounded(self, x: Value) -> Value:
         """x as a bfloat16 in the low half of a word."""
         return self.k.pack(x, self.k.const(0.0, "f32"), "bf16") & 0xFFFF
 
-    def _widened(self, half):
+    def _widened(self, half: Value) -> Value:
         return self.k.bits(half << 16, "f32")
 
-    def row(self, position, mask):
+    def row(self, position: Value, mask: Value) -> tuple[Any, ...]:
         change = self.k.load(self.m.change_of, position, mask=mask, cache="fresh")
         return *super().row(position, mask), change
 
-    def shares(self, read, index):
+    def shares(self, read: Value, index: Sequence[Value]) -> list[Value]:
         if self.first:
             return super().shares(read, index)
         return [self._widened(self.k.load_half(self.m.halves, read + v)) for v in index]
 
-    def score(self, position):
+    def score(self, position: Value) -> Value:
         return super().score(position) + self.k.load(self.m.change_of, position, cache="fresh")

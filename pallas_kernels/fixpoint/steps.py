@@ -1,6 +1,10 @@
 """The steps of PageRank over whole scores: what one launch of `pagerank/one_gpu.py` does."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from ..rows.sliced import PullRows
+from ..simt.typed import Value
 
 
 class Iteration(PullRows):
@@ -9,11 +13,11 @@ class Iteration(PullRows):
     KINDS = ("f32", "f32")  # of the sums: the L1 change, the mass on vertices without out-edges
 
     @staticmethod
-    def more(c) -> dict[str, int | tuple]:
+    def more(c: Any) -> dict[str, int | tuple]:
         """Additional outputs of this form."""
         return {}
 
-    def run(self):
+    def run(self) -> None:
         k, m = self.k, self.m
         damping, tol = (k.load(m.knobs, j) for j in range(2))
         most, least = (k.load(m.limits, j) for j in range(2))
@@ -33,14 +37,14 @@ class Iteration(PullRows):
         self._finish()
         self._summary(steps, change, ok)
 
-    def _summary(self, steps, change, ok):
+    def _summary(self, steps: Value, change: Value, ok: Value) -> None:
         k, m = self.k, self.m
         mine = (k.cta == 0) & (k.thread == 0)
         k.store(m.summary, 0, steps, mask=mine)
         k.store(m.summary, 1, 1 - ok, mask=mine)
         k.store(m.change, 0, change, mask=mine)
 
-    def _start(self):
+    def _start(self) -> Value:
         """Computes x = p and its z; returns this thread's part of the dangling mass."""
         k, c, m = self.k, self.c, self.m
         self.clear()
@@ -63,7 +67,7 @@ class Iteration(PullRows):
 
         return k.spread(c.positions, row, k.const(0.0, "f32"))[0]
 
-    def _step(self, copy, damping, teleport):
+    def _step(self, copy: Any, damping: Value, teleport: Value) -> tuple[Value, ...]:
         """Computes the new x and z; returns this thread's parts of the L1 change and of the
         dangling mass."""
         k, c, m = self.k, self.c, self.m
@@ -80,7 +84,7 @@ class Iteration(PullRows):
 
         return self.sweep(read, settle)
 
-    def row(self, position, mask):
+    def row(self, position: Value, mask: Value) -> tuple[Any, ...]:
         k, m = self.k, self.m
         number = k.load(m.numbers, position, mask=mask, cache="nc")
         # another warp may settle a split row in each step: so not from L1
@@ -89,20 +93,22 @@ class Iteration(PullRows):
         ]
         return position, number, *rest
 
-    def terms(self, read, index, places, masks):
+    def terms(
+        self, read: Value, index: Sequence[Value], places: Sequence[Value], masks: Sequence[Value]
+    ) -> Any:
         k, m = self.k, self.m
         weights = m.values and k.loads(m.values, places, masks, cache="stream")
         share = self.shares(read, index)
         return [z * w for z, w in zip(share, weights, strict=True)] if weights else share
 
-    def shares(self, read, index):
+    def shares(self, read: Value, index: Sequence[Value]) -> list[Value]:
         """The shares at these indices, in the copy that begins at `read`; that of padding is 0."""
         return [self.k.load(self.m.share, read + v) for v in index]
 
-    def combine(self, a, b):
+    def combine(self, a: Value, b: Value) -> Value:
         return a + b
 
-    def _finish(self):
+    def _finish(self) -> None:
         """Writes the scores in the caller's numbering."""
         k, c, m = self.k, self.c, self.m
 
@@ -112,6 +118,6 @@ class Iteration(PullRows):
 
         k.spread(c.positions, row)
 
-    def score(self, position):
+    def score(self, position: Value) -> Value:
         """The score of the row at this position."""
         return self.k.load(self.m.rank, position, cache="fresh")

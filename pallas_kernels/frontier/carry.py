@@ -10,7 +10,8 @@ from ..simt.typed import Operand
 
 @dataclasses.dataclass
 class Carry:
-    """Base of such states: dataclasses whose fields are kernel values, equal in all CTAs."""
+    """Base of such states: dataclasses whose fields are kernel values, equal in all CTAs, or tuples
+    of values."""
 
     @classmethod
     def of(cls, **named: Operand) -> Self:
@@ -18,18 +19,30 @@ class Carry:
         return cls(**{field.name: 0 for field in dataclasses.fields(cls)} | named)
 
     def values(self) -> tuple[Any, ...]:
-        """The fields in their order."""
-        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+        """The values of all fields in their order."""
+        found: list[Any] = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            found += value if isinstance(value, tuple) else (value,)
+        return tuple(found)
+
+    def like(self, *values: Any) -> Self:
+        """A state of these values, with tuples where this one has them."""
+        left, fields = iter(values), []
+        for field in dataclasses.fields(self):
+            old = getattr(self, field.name)
+            fields.append(tuple(next(left) for _ in old) if isinstance(old, tuple) else next(left))
+        return type(self)(*fields)
 
     def after(self, k: Simt, when: Operand, action: Callable[[Self], object]) -> Self:
         """The state after `action` changed a copy of it where `when` holds, else as it was."""
 
         def run():
-            new = type(self)(*self.values())
+            new = self.like(*self.values())
             action(new)
             return new.values()
 
-        return type(self)(*k.if_(when, run, *self.values()))
+        return self.like(*k.if_(when, run, *self.values()))
 
     def loop(
         self, k: Simt, going: Callable[[Self], Operand], step: Callable[[Self], Self | None]
@@ -37,7 +50,7 @@ class Carry:
         """The state after `while going(s): step(s)`; a step changes it or returns another."""
 
         def body(*carry):
-            s = type(self)(*carry)
+            s = self.like(*carry)
             return (step(s) or s).values()
 
-        return type(self)(*k.while_(lambda *c: going(type(self)(*c)), body, *self.values()))
+        return self.like(*k.while_(lambda *c: going(self.like(*c)), body, *self.values()))

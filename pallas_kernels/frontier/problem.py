@@ -35,7 +35,4 @@ class GraphArrays:
     # any_degree
     indptr: Any = None
     indices: Any = None
-    # low_degree: rows of fixed width; ids there by the caller's, and back
-    adjacency: Any = None
-    rank: Any = None
-    order: Any = None
+    adjacency: Any = None  # low_degree: rows of fixed width

@@ -40,6 +40,7 @@ IN, OUT = 2**31 - 1, -1  # decided words of sets; of colours -1 - color; open on
 AHEAD = 4  # neighbours that a lane has in flight together
 STEPS = 2  # steps of AHEAD neighbours by one lane, before all lanes read the row together
 WORDS = 4  # of a waiting vertex: itself, place in its row, colours taken, neighbour waited for
+COUNT = 40  # control word: colours
 READY = 64  # capacity of the list of ready vertices, of which a warp takes 32 together
 
 
@@ -69,15 +70,15 @@ def coloring(
     *,
     grid: Grid = DEFAULT_GRID,
     limit: int = SPIN_LIMIT,
-) -> tuple[jax.Array, jax.Array]:
-    """(colors int32[n], status int32) by descending priority: each the least that no earlier
-    neighbour has.
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(colors int32[n], status, count int32) by descending priority: each the least that no earlier
+    neighbour has, and how many colours there are.
 
     Operands and status as for `independent_set`. For graphs of short chains: every vertex
     waits for the last of its earlier neighbours.
     """
     out = _decided(_Colors, "coloring", indptr, indices, priority, grid, limit)
-    return out["colors"], out["control"][ABORT]
+    return out["colors"], out["control"][ABORT], out["control"][COUNT]
 
 
 def _decided(rule, name, indptr, indices, priority, grid, limit):
@@ -97,7 +98,7 @@ def _decided(rule, name, indptr, indices, priority, grid, limit):
         inout={"state": priority},
         ctas=ctas,
         threads=threads,
-        shared_words=threads // 32 * READY * WORDS,
+        shared_words=threads // 32 * READY * WORDS + 4,
         name=name,
         interpret=grid.interpret,
     )
@@ -331,6 +332,15 @@ class _Colors(_Waiting):
 
     results = ("colors",)
 
+    def run(self):
+        k = self.k
+        self.count = k.shared(4)  # of colours that this CTA has seen
+        k.store(self.count, k.thread, 0, mask=k.thread < 4)
+        k.sync()
+        super().run()
+        k.sync()
+        k.reduce("max", self.m.control, COUNT, k.load(self.count, 0), mask=k.thread == 0)
+
     def _add_colors(self, taken, words, valid):
         k = self.k
         for word, t in zip(words, valid, strict=True):
@@ -340,8 +350,11 @@ class _Colors(_Waiting):
 
     def _put(self, v, color, mask):
         """Colours vertices."""
-        self.k.reduce("min", self.m.state, v, -1 - color, mask=mask)
-        self.k.store(self.m.colors, v, color, mask=mask)
+        k, m = self.k, self.m
+        k.reduce("min", m.state, v, -1 - color, mask=mask)
+        k.store(m.colors, v, color, mask=mask)
+        more = mask & (k.load(self.count, 0) <= color)
+        k.reduce("max", self.count, 0, color + 1, mask=more)
 
     def _end(self, v, row, taken, mask):
         k, m = self.k, self.m

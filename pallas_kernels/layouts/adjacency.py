@@ -64,17 +64,14 @@ def prepare_bfs(
     in_indptr=None,
     in_indices=None,
     *,
-    renumber=False,
     rounded: Callable[[int], int] = int,
     sizes: np.ndarray | None = None,
 ) -> dict[str, jax.Array]:
     """Arrays for `bfs(..., prepared=)`; eager, where the graph is.
 
-    Small degrees (mean <= 8, largest <= 64): adjacency (see `fixed_width`); with renumber=True its
-    vertices are in breadth-first order (neighbours share cache lines) and order (new -> old) and
-    rank (old -> new) come along; the result of `bfs` is in the caller's numbering. Otherwise
-    (in_indptr, in_indices: the reversed graph, default the graph itself): in_indices with every row
-    by descending degree (the likely parents first), first int32[n, 4] (the first four of each row,
+    Small degrees (mean <= 8, largest <= 64): adjacency (see `_slots`). Otherwise (in_indptr,
+    in_indices: the reversed graph, default the graph itself): in_indices with every row by
+    descending degree (the likely parents first), first int32[n, 4] (the first four of each row,
     padded with n) and isolated (bits of the vertices without incoming edge).
 
     indices behind indptr[-1] are padding. rounded: of sizes that depend on more than the shapes.
@@ -83,7 +80,7 @@ def prepare_bfs(
     indptr, indices = of_numbers(indptr), of_numbers(indices)
     sizes = np.asarray(degree_sizes(indptr)) if sizes is None else sizes
     if is_low_degree(indptr.shape[0] - 1, *sizes[:2]):
-        return low_degree_arrays(indptr, indices, sizes, renumber=renumber, rounded=rounded)
+        return low_degree_arrays(indptr, indices, sizes, rounded=rounded)
     widest = int(sizes[0])
     if in_indptr is None:
         in_indptr, in_indices = indptr, indices

@@ -3,7 +3,9 @@
 import dataclasses
 import functools
 import operator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from ..simt.typed import Value
 
 if TYPE_CHECKING:
     from .merge_path import Shape
@@ -20,19 +22,19 @@ class ByLength:
     def shared_words(self, threads: int) -> int:
         return sum(shape.shared_words(threads) for _, shape in self.table)
 
-    def walker(self, job):
+    def walker(self, job: Any) -> Any:
         return _ByLength(job, self)
 
 
 class _ByLength:
     """The walk of one warp."""
 
-    def __init__(self, job, shape):
+    def __init__(self, job: Any, shape: Any):
         self.job = job
         self.bounds = [bound for bound, _ in shape.table[:-1]]
         self.walkers = [shape.walker(job) for _, shape in shape.table]
 
-    def walk(self, first, stop):
+    def walk(self, first: Value, stop: Value) -> None:
         job, k = self.job, self.job.k
         mean = k.cast(job.high - job.low, "f32") / k.cast(k.maximum(stop - first, 1), "f32")
         longer = [k.const(True, "i1"), *(mean > bound for bound in self.bounds)]

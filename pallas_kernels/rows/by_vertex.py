@@ -1,5 +1,11 @@
 """Places of vertices on a mesh, and results by vertex from values by place."""
 
+from collections.abc import Callable
+from typing import Any
+
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Value
+
 UNROLL = 3  # groups of four vertices in flight a thread, which waits for two dependent accesses
 
 
@@ -9,35 +15,35 @@ class Vertices:
     places: number of places of a device. n: number of vertices.
     """
 
-    def __init__(self, k, m, places, n):
+    def __init__(self, k: Simt, m: Any, places: int, n: int):
         self.k, self.m, self.places, self.n = k, m, places, n
         self.first = k.device * places
 
-    def place(self, vertex):
+    def place(self, vertex: Value) -> Value:
         """The place of a vertex on this device, or a negative number."""
         k = self.k
         valid = k.below(vertex, self.n)
         at = k.load(self.m.positions, vertex, mask=valid, other=-1, cache="nc") - self.first
         return k.where(valid & k.below(at, self.places), at, -1)
 
-    def anywhere(self, vertex):
+    def anywhere(self, vertex: Value) -> Value:
         """The place of a vertex among those of all devices, or a negative number."""
         valid = self.k.below(vertex, self.n)
         return self.k.load(self.m.positions, vertex, mask=valid, other=-1, cache="nc")
 
-    def broadcast(self, a, i, *values):
+    def broadcast(self, a: Array, i: Value, *values: Value) -> None:
         """Stores values for the places of this device, from i on, in `a` on every device."""
         for d in range(self.k.devices):
             self.k.store_vec(self.k.on(a, d), self.first + i, values)
 
-    def send_to_others(self, a, i, *values):
+    def send_to_others(self, a: Array, i: Value, *values: Value) -> None:
         """`broadcast` without this device."""
         k = self.k
         for d in range(k.devices):
             is_valid = k.device != d
             k.store_vec(k.on(a, d), self.first + i, values, mask=is_valid)
 
-    def write_by_vertex(self, whole, value):
+    def write_by_vertex(self, whole: Array, value: Callable[[Value], Value]) -> None:
         """whole[vertex] = value(place of the vertex) for all vertices.
 
         It reads at random, mostly from the L2 cache, and writes in order: random writes take five

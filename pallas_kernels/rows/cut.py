@@ -1,9 +1,21 @@
 """Rows that `merge_path.py` cut: parts joined within a CTA, then between CTAs, in one order."""
 
+from collections.abc import Callable, Sequence
+
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Body, Operand, Value
+
 AHEAD = 8  # CTAs whose parts of one row are loaded together
 
 
-def join_in_cta(k, heads, combine, y, rows, parts):
+def join_in_cta(
+    k: Simt,
+    heads: Sequence[Array],
+    combine: Callable[..., Value],
+    y: Array,
+    rows: Array,
+    parts: Array,
+) -> None:
     """Combines, within a CTA, the parts of rows that began in an earlier warp; called by one warp.
 
     heads: shared arrays with row and value of the first part of each warp, row -1 if the first row
@@ -25,7 +37,15 @@ def join_in_cta(k, heads, combine, y, rows, parts):
     k.store(parts, k.cta, value, mask=k.lane == 0)
 
 
-def each_cut_row(k, y, rows, parts, combine, f, *carry):
+def each_cut_row(
+    k: Simt,
+    y: Array,
+    rows: Array,
+    parts: Array,
+    combine: Callable[..., Value],
+    f: Body,
+    *carry: Operand,
+) -> tuple[Value, ...]:
     """carry = f(row, its whole y, *carry) for the rows that several CTAs share; called by the
     threads of one CTA after all CTAs have called `join_in_cta`."""
 

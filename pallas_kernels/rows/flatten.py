@@ -1,11 +1,25 @@
 """Ranges of different lengths, shared evenly by the lanes of a warp or by the warps of a grid."""
 
+from collections.abc import Callable
+from typing import Any
+
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Body, Operand, Value
+
 UNROLL = 4  # strides of 32 places whose loads are in flight together
 LONG = 512  # a range longer than this is cut into pieces for other warps
 PIECE = 256
 
 
-def flatten(k, start, size, payload, f, *carry, unroll=UNROLL):
+def flatten(
+    k: Simt,
+    start: Value,
+    size: Value,
+    payload: tuple[Value, ...],
+    f: Body,
+    *carry: Operand,
+    unroll: int = UNROLL,
+) -> tuple[Value, ...]:
     """carry = f(places, payloads, valid, *carry) for places start .. start + size - 1 of each lane.
 
     Called by all 32 lanes, whose ranges together are shared evenly by the lanes. `f` gets three
@@ -36,12 +50,22 @@ class Ranges:
     pieces of 4 words; `control[word]` counts them.
     """
 
-    def __init__(self, k, count, read, pieces, capacity, control, word, unroll=UNROLL):
+    def __init__(
+        self,
+        k: Simt,
+        count: Any,
+        read: Callable[[Value, Value], tuple[Value, Value, Value]],
+        pieces: Array,
+        capacity: int,
+        control: Array,
+        word: int,
+        unroll: int = UNROLL,
+    ):
         self.k, self.count, self.read, self.unroll = k, count, read, unroll
         self.pieces, self.capacity, self.control, self.word = pieces, capacity, control, word
         self.warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
 
-    def cut(self):
+    def cut(self) -> None:
         """Lists the pieces of long ranges; a grid barrier must lie between this and `run`."""
         k = self.k
 
@@ -69,7 +93,7 @@ class Ranges:
 
         self.k.distribute(self.count, self.warps, some)
 
-    def run(self, pieces, f):
+    def run(self, pieces: Value, f: Body) -> None:
         """`flatten` over all ranges; `pieces` is the count read at the barrier."""
         k = self.k
 
@@ -86,7 +110,7 @@ class Ranges:
         k.distribute(k.minimum(pieces, self.capacity), self.warps, long)
 
 
-def piece_capacity(places):
+def piece_capacity(places: int) -> int:
     """The most pieces that long ranges can make, over `places` places in all."""
     return places // PIECE + places // LONG + 1
 
@@ -100,15 +124,15 @@ class Flat:
     def shared_words(self, threads: int) -> int:
         return 0
 
-    def walker(self, job):
+    def walker(self, job: Any) -> "_FlatWalker":
         return _FlatWalker(job)
 
 
 class _FlatWalker:
-    def __init__(self, job):
+    def __init__(self, job: Any):
         self.job = job
 
-    def walk(self, first, stop):
+    def walk(self, first: Value, stop: Value) -> None:
         k, job = self.job.k, self.job
 
         def rows(base):

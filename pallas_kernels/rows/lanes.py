@@ -7,6 +7,10 @@ several rows in flight together; much longer rows are taken by the whole warp.
 import dataclasses
 import functools
 import operator
+from collections.abc import Sequence
+from typing import Any
+
+from ..simt.typed import Value
 
 WIDE = 8  # strides of a long row that are in flight together
 TURNS = 8  # a row that would take a group of lanes more steps than this is taken by the warp
@@ -30,21 +34,21 @@ class Lanes:
     def shared_words(self, threads: int) -> int:
         return 0
 
-    def walker(self, job):
+    def walker(self, job: Any) -> Any:
         return _ByLanes(job, self)
 
 
 class _ByLanes:
     """The walk of one warp."""
 
-    def __init__(self, job, shape):
+    def __init__(self, job: Any, shape: Any):
         k = job.k
         self.job, self.shape = job, shape
         self.cache = "stream" if shape.stream else "nc"
         self.group = k.shr(k.lane, shape.lanes.bit_length() - 1)
         self.member = k.lane & (shape.lanes - 1)
 
-    def walk(self, first, stop):
+    def walk(self, first: Value, stop: Value) -> None:
         k = self.job.k
         step = 32 // self.shape.lanes * self.shape.batch
 
@@ -55,13 +59,13 @@ class _ByLanes:
 
         k.for_(first, stop, step, rows, *(self._offsets(first, stop) if self.shape.ahead else ()))
 
-    def _places(self, base, stop):
+    def _places(self, base: Value, stop: Value) -> tuple[list[Value], list[Value]]:
         """The rows of this lane's group in a step, and whether they exist."""
         groups = 32 // self.shape.lanes
         at = [base + b * groups + self.group for b in range(self.shape.batch)]
         return at, [r < stop for r in at]
 
-    def _offsets(self, base, stop):
+    def _offsets(self, base: Value, stop: Value) -> tuple[Value, ...]:
         """Where their entries begin, then where they end."""
         at, valid = self._places(base, stop)
         return tuple(
@@ -70,7 +74,7 @@ class _ByLanes:
             for r, t in zip(at, valid, strict=True)
         )
 
-    def _rows(self, stop, base, *offsets):
+    def _rows(self, stop: Value, base: Value, *offsets) -> None:
         job, k, shape = self.job, self.job.k, self.shape
         at, valid = self._places(base, stop)
         begins, ends = offsets[: shape.batch], offsets[shape.batch :]
@@ -92,7 +96,7 @@ class _ByLanes:
         for b in range(shape.batch):
             job.settle(at[b], ys[b] if ys else None, valid[b] & (self.member == 0))
 
-    def _long(self, long, begin, end, row, y):
+    def _long(self, long: Value, begin: Value, end: Value, row: tuple[Value, ...], y: Any) -> Any:
         """The rows of a batch that are long, one after the other, by all lanes."""
         k, shape = self.job.k, self.shape
         word = k.ballot(long & (self.member == 0))
@@ -107,7 +111,9 @@ class _ByLanes:
 
         return k.while_(lambda word, *y: word != 0, one, word, *y)[1:]
 
-    def _entries(self, spans, rows, stride, unroll):
+    def _entries(
+        self, spans: Sequence[tuple[Value, Value]], rows: Any, stride: int, unroll: int
+    ) -> Any:
         """The lane's fold of the terms of entries first, first + stride, ... below the end of each
         span; [] if there is nothing to combine."""
         job, k, many = self.job, self.job.k, len(spans)
@@ -134,7 +140,7 @@ class _ByLanes:
         start = [] if job.identity is None else [job.identity] * many
         return k.while_(left, some, *(first for first, _ in spans), *start)[many:]
 
-    def _over(self, lanes, y):
+    def _over(self, lanes: int, y: Any) -> Value:
         d = lanes // 2
         while d:
             y, d = self.job.combine(y, self.job.k.shfl_xor(y, d)), d // 2

@@ -8,6 +8,11 @@ walks the rows of a warp: entry by entry, with rows found in shared memory, wher
 """
 
 import typing
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Value
 
 LIMIT = 2**31 - 2**22  # rows and entries together that int32 can count
 
@@ -37,7 +42,16 @@ class CsrRows:
     extend beyond them. continued: whether `first`, its first row, began in the piece before.
     """
 
-    def __init__(self, k, indptr, n, streams, shape: Shape, identity=None, row_cost=1):
+    def __init__(
+        self,
+        k: Simt,
+        indptr: Array,
+        n: Any,
+        streams: Any,
+        shape: Shape,
+        identity: Any = None,
+        row_cost: int = 1,
+    ):
         """indptr: (n + 1,) row offsets. streams: arrays with one word an entry, its column first.
         identity: that of `combine`; None: nothing is combined. row_cost: entries that a row counts
         for, in addition to its own, where pieces are cut. A value above 1 also shares rows that are
@@ -47,15 +61,17 @@ class CsrRows:
         self.k, self.indptr, self.n, self.streams, self.identity = k, indptr, n, streams, identity
         self.walker = shape.walker(self)
 
-    def row(self, r, mask):
+    def row(self, r: Value, mask: Value) -> tuple[Any, ...]:
         """The operands of row r, a tuple of values; loaded before its entries."""
         return ()
 
-    def wanted(self, row):
+    def wanted(self, row: tuple[Value, ...]) -> Any:
         """Whether the entries of a row, by its values, count at all; others may be skipped."""
         return True
 
-    def fetch(self, places, masks, cache):
+    def fetch(
+        self, places: Sequence[Value], masks: Sequence[Value], cache: str
+    ) -> list[list[Value]]:
         """The values of each of `streams` at these entries, one list for each stream; where a mask
         is false, column -1.
         """
@@ -64,21 +80,27 @@ class CsrRows:
             for j, a in enumerate(self.streams)
         ]
 
-    def terms(self, fetched, places, masks, owners):
+    def terms(
+        self,
+        fetched: Any,
+        places: Sequence[Value],
+        masks: Sequence[Value],
+        owners: Callable[[], Any],
+    ) -> Any:
         """The terms of the entries at places (where masks hold), or None. fetched: their values, by
         `fetch`; owners() gives the `row` of each and is called by all lanes together.
         """
         raise NotImplementedError
 
-    def combine(self, a, b):
+    def combine(self, a: Value, b: Value) -> Value:
         """Combines two terms."""
         raise NotImplementedError
 
-    def settle(self, r, y, mask):
+    def settle(self, r: Value, y: Any, mask: Value) -> None:
         """Called once for each row of the piece: y are the combined terms of row r, or of the part
         of it in this piece."""
 
-    def walk(self):
+    def walk(self) -> None:
         """Does the work of this warp."""
         k = self.k
         worker, workers = k.cta * (k.threads // 32) + k.warp, k.ctas * (k.threads // 32)
@@ -89,14 +111,14 @@ class CsrRows:
         self.first, self.continued = first, self.low > begin
         self.walker.walk(first, last + k.cast(self.high > end, "i32"))
 
-    def _bounds(self, places):
+    def _bounds(self, places: Sequence[Value]) -> list[tuple[Value, Value, Value]]:
         """(row, entry, first entry of that row) of each of some places on the path."""
         k, indptr, n, cost = self.k, self.indptr, self.n, self.row_cost
         rows = search(k, indptr, n, places, cost)
         return [place(k, indptr, n, r, d, cost) for r, d in zip(rows, places, strict=True)]
 
 
-def search(k, indptr, n, places, cost=1):
+def search(k: Simt, indptr: Array, n: Any, places: Sequence[Value], cost: int = 1) -> list[Value]:
     """The last row that begins at or before each of some places on the path; called by all lanes of
     a warp."""
     rows, size = [k.const(0) for _ in places], n + 1
@@ -110,7 +132,9 @@ def search(k, indptr, n, places, cost=1):
     return rows
 
 
-def place(k, indptr, n, r, d, cost=1):
+def place(
+    k: Simt, indptr: Array, n: Any, r: Value, d: Value, cost: int = 1
+) -> tuple[Value, Value, Value]:
     """(row, entry, first entry of that row) at place d of the path; r: by `search`."""
     begin = k.load(indptr, r, cache="nc")
     end = k.load(indptr, r + 1, mask=r < n, other=LIMIT, cache="nc")

@@ -13,6 +13,11 @@ Cost in addition to the walk: an atomic, two vectors and some 1.3 us of latency 
 row and a word a sum and piece; a grid barrier, and the parts of cut rows read once more.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+from ..simt.primitives import Simt
+from ..simt.typed import Value
 from .merge_path import CsrRows
 
 WORDS = 4  # of a piece: first row, first entry, whether the row began before, last: see `find`
@@ -27,14 +32,24 @@ class RowsInPieces(CsrRows):
     m: memory with `indptr`, the arrays of `workspace`, and `control`.
     """
 
-    def __init__(self, k, m, n, streams, shape, identity, row_cost, pieces):
+    def __init__(
+        self,
+        k: Simt,
+        m: Any,
+        n: Any,
+        streams: Any,
+        shape: Any,
+        identity: Any,
+        row_cost: int,
+        pieces: int,
+    ):
         super().__init__(k, m.indptr, n, streams, shape, identity, row_cost)
         self.m, self.pieces = m, pieces
         self.warps = k.cta * (k.threads // 32) + k.warp, k.ctas * (k.threads // 32)
-        self.piece = None  # the one that is walked
+        self.piece: Any = None  # the one that is walked
 
     @staticmethod
-    def workspace(n, pieces, totals, dtype):
+    def workspace(n: Any, pieces: int, totals: int, dtype: Any) -> dict[str, Any]:
         """name -> (size, dtype) of the outputs that it needs; totals: number of sums over rows that
         `each_row` returns; dtype: that of a row's y."""
         return {
@@ -42,7 +57,7 @@ class RowsInPieces(CsrRows):
             **{"parts": (pieces, dtype), "sums": (n, dtype)},
         }
 
-    def find(self):
+    def find(self) -> None:
         """Stores where the pieces begin; a grid barrier must follow.
 
         If a row is cut, the first piece that continues it has as fourth word the number of the
@@ -68,13 +83,13 @@ class RowsInPieces(CsrRows):
         k.for_(worker, pieces + 1, workers, one)
         k.store(self.m.next, 0, 0, mask=(k.cta == 0) & (k.thread == 0))
 
-    def settle(self, r, y, mask):
+    def settle(self, r: Value, y: Any, mask: Value) -> None:
         k = self.k
         head = self.continued & (r == self.first)
         k.store(self.m.sums, r, y, mask=mask & ~head)
         k.store(self.m.parts, self.piece, y, mask=mask & head)
 
-    def each_row(self, f, *zeros):
+    def each_row(self, f: Callable[..., Any], *zeros: Value) -> tuple[Value, ...]:
         """Walks all rows; f(row, its y) gives the terms of the sums. Returns (ok, *sums of this
         thread).
 
@@ -111,10 +126,10 @@ class RowsInPieces(CsrRows):
 
         return together, *k.distribute(self.pieces, self.warps, rest, *zeros)
 
-    def _plus(self, sums, terms):
+    def _plus(self, sums: Any, terms: Any) -> tuple[Value, ...]:
         return tuple(x + y for x, y in zip(sums, terms, strict=True))
 
-    def _walk(self, p):
+    def _walk(self, p: Value) -> tuple[Value, Value]:
         """Walks a piece; its rows that are whole: the first, and behind the last."""
         k, m = self.k, self.m
         self.first, self.low, before, _ = k.load_vec(m.pieces, WORDS * p, WORDS)
@@ -123,7 +138,7 @@ class RowsInPieces(CsrRows):
         self.walker.walk(self.first, last + more)
         return self.first + before, last
 
-    def _cut(self, p, valid, f, sums):
+    def _cut(self, p: Value, valid: Value, f: Callable[..., Any], sums: Any) -> tuple[Value, ...]:
         """Adds f(row, its y) to the sums for the cut row whose first continuation is piece p."""
         k, m = self.k, self.m
         row, _, _, stop = k.load_vec(m.pieces, WORDS * p, WORDS, mask=valid)

@@ -1,7 +1,14 @@
 """The places of set bits in ascending order, by all warps of a grid."""
 
+from typing import Any
 
-def set_bits(k, bits, other, control, at, shared):
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Operand, Value
+
+
+def set_bits(
+    k: Simt, bits: Any, other: Operand, control: Array, at: int, shared: tuple[Array, Array]
+) -> Value:
     """Writes the indices of the set bits of an array of words, in order, then `other`; returns ok.
 
     bits: has `array` and `words` (how many are read), `found` and `capacity` (the result). Control

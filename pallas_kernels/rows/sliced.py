@@ -14,9 +14,13 @@ For the limits of a step see `pagerank/one_gpu.py`.
 
 import functools
 import operator
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
+
+from ..simt.primitives import Simt
+from ..simt.typed import Value
 
 BATCH, UNROLL = 2, 8  # rows of a thread, and entries of each, that are in flight together
 WARPS_MOST = 32
@@ -45,7 +49,7 @@ def operands_of(prepared: dict[str, jax.Array], *more: str) -> dict[str, jax.Arr
     return {name: prepared[name] for name in (*ARRAYS, *more)}
 
 
-def workspace(c, totals: int, ctas: int, term) -> dict[str, int | tuple]:
+def workspace(c: Any, totals: int, ctas: int, term: str) -> dict[str, int | tuple]:
     """name -> (size, dtype) of the outputs that `PullRows` needs for itself."""
     return {
         "totals": 2 * totals * ctas,
@@ -63,7 +67,15 @@ class PullRows:
     """The steps of a pull loop; a kernel defines `terms`, `combine` and `row`, and passes `settle`
     to `sweep`, which takes the result of each row."""
 
-    def __init__(self, k, c, memory, kinds, term="f32", identity=0.0):
+    def __init__(
+        self,
+        k: Simt,
+        c: Any,
+        memory: Any,
+        kinds: Sequence[str],
+        term: str = "f32",
+        identity: Any = 0.0,
+    ):
         """kinds: those of the totals; term, identity: kind and identity of what is combined."""
         self.k, self.c, self.m, self.kinds = k, c, memory, kinds
         self.identity = k.const(identity, term)
@@ -73,28 +85,30 @@ class PullRows:
         # actual numbers: the sizes of the arrays are rounded up, and padding would cost as much
         self.items, self.slices = (k.load(memory.counts, j, cache="nc") for j in range(2))
 
-    def terms(self, read, index, places, masks):
+    def terms(
+        self, read: Value, index: Sequence[Value], places: Sequence[Value], masks: Sequence[Value]
+    ) -> Any:
         """The terms of entries at places (where masks hold); index: their columns, n where
         masked."""
         raise NotImplementedError
 
-    def combine(self, a, b):
+    def combine(self, a: Value, b: Value) -> Value:
         """Combines two terms."""
         raise NotImplementedError
 
-    def row(self, position, mask):
+    def row(self, position: Value, mask: Value) -> tuple[Any, ...]:
         """The operands of the row at a position; loaded before its entries to overlap."""
         raise NotImplementedError
 
-    def zeros(self):
+    def zeros(self) -> list[Value]:
         """Totals of no rows."""
         return [self.k.const(0, kind) for kind in self.kinds]
 
-    def clear(self):
+    def clear(self) -> None:
         """Clears the counters of finished segments, before the first step."""
         self.k.spread(self.c.splits, lambda i: self.k.store(self.m.arrived, i, 0))
 
-    def sweep(self, read, settle):
+    def sweep(self, read: Value, settle: Callable[..., Any]) -> tuple[Value, ...]:
         """totals = settle(row, y, mask, totals) for all rows of this thread; returns the totals.
         Terms are read from word `read` on."""
         k, c, m = self.k, self.c, self.m
@@ -134,7 +148,7 @@ class PullRows:
         first = (self.worker + (self.workers - self.items % self.workers)) % self.workers
         return k.for_(first, self.slices, turn, slices, *totals)
 
-    def _gather(self, read, spans):
+    def _gather(self, read: Value, spans: Sequence[tuple[Value, Value]]) -> tuple[Value, ...]:
         """The lane's fold of the terms of entries first, first + 32, ... below end, for each span
         (first, end); all of them are in flight together."""
         k, c, m = self.k, self.c, self.m
@@ -160,7 +174,7 @@ class PullRows:
         start = [self.identity] * BATCH
         return k.while_(left, some, *(first for first, _ in spans), *start)[BATCH:]
 
-    def _segment(self, i, split, y):
+    def _segment(self, i: Value, split: Value, y: Any) -> tuple[Value, ...]:
         """(1, y of the whole row) for the warp that finishes the last segment, (0, y) for others.
         Word `split` of `arrived` counts the finished segments."""
         k, m = self.k, self.m
@@ -182,7 +196,7 @@ class PullRows:
 
         return k.if_(before == count - 1, whole, 0, y)
 
-    def total(self, copy, parts):
+    def total(self, copy: Any, parts: Sequence[Value]) -> tuple[Value, ...]:
         """Ends a step with a grid barrier: (ok, *totals over all CTAs), in all threads. copy: 0 and
         1, alternating, the half of m.totals that is used."""
         k, m = self.k, self.m

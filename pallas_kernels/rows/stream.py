@@ -8,6 +8,10 @@ afterwards it sums the terms of these entries. That is the idea of CSR-Stream: G
 """
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from ..simt.typed import Value
 
 TURN = 4  # entries of a row that its lane reads or writes together in shared memory
 
@@ -25,19 +29,19 @@ class Stream:
     def shared_words(self, threads: int) -> int:
         return threads * self.unroll
 
-    def walker(self, job):
+    def walker(self, job: Any) -> Any:
         return _Streamed(job, self)
 
 
 class _Streamed:
     """The walk of one warp."""
 
-    def __init__(self, job, shape):
+    def __init__(self, job: Any, shape: Any):
         k = job.k
         self.job, self.shape, self.slots = job, shape, 32 * shape.unroll
         self.buffer, self.at = k.shared(k.threads * shape.unroll), k.warp * self.slots
 
-    def walk(self, first, stop):
+    def walk(self, first: Value, stop: Value) -> None:
         job, k, step = self.job, self.job.k, 32 * self.shape.rows
         near, far = (self._offsets(first + j * step, stop) for j in range(2))
         start = k.shfl(k.maximum(near[0], job.low), 0)
@@ -54,20 +58,20 @@ class _Streamed:
         size = len(near)
         k.for_(first, stop, step, block, start, *near, *far, *streams)
 
-    def _spots(self, start, end):
+    def _spots(self, start: Value, end: Value) -> tuple[list[Value], list[Value]]:
         places = [start + 32 * u + self.job.k.lane for u in range(self.shape.unroll)]
         return places, [p < end for p in places]
 
-    def _fetch(self, start, end):
+    def _fetch(self, start: Value, end: Value) -> tuple[Value, ...]:
         """The streams of the first entries of a block, one after the other."""
         fetched = self.job.fetch(*self._spots(start, end), "stream")
         return tuple(v for stream in fetched for v in stream)
 
-    def _places(self, base, stop):
+    def _places(self, base: Value, stop: Value) -> tuple[list[Value], list[Value]]:
         at = [base + 32 * b + self.job.k.lane for b in range(self.shape.rows)]
         return at, [r < stop for r in at]
 
-    def _offsets(self, base, stop):
+    def _offsets(self, base: Value, stop: Value) -> tuple[Value, ...]:
         """Where the entries of the rows of a block begin, where they end, and where the last do."""
         k, indptr = self.job.k, self.job.indptr
         at, valid = self._places(base, stop)
@@ -78,7 +82,9 @@ class _Streamed:
             for r, t in zip(at, valid, strict=True)
         ) + (k.load(indptr, behind, cache="nc"),)
 
-    def _rows(self, base, stop, start, end, offsets, streams):
+    def _rows(
+        self, base: Value, stop: Value, start: Value, end: Value, offsets: Any, streams: Any
+    ) -> None:
         job, k, many = self.job, self.job.k, self.shape.rows
         at, valid = self._places(base, stop)
         rows = [job.row(r, t) for r, t in zip(at, valid, strict=True)]
@@ -103,7 +109,7 @@ class _Streamed:
         for b in range(many):
             job.settle(at[b], ys[b] if ys else None, valid[b])
 
-    def _owners(self, spans, rows):
+    def _owners(self, spans: Sequence[tuple[Value, Value]], rows: Any) -> list[Any]:
         """What belongs to the row of each entry of this lane, one tuple an entry."""
         k = self.job.k
         found = []
@@ -125,7 +131,9 @@ class _Streamed:
             found.append([k.bits(word, values[0].kind) for word in words])
         return list(zip(*found, strict=True)) if found else [()] * self.shape.unroll
 
-    def _combined(self, spans, terms, ys):
+    def _combined(
+        self, spans: Sequence[tuple[Value, Value]], terms: Any, ys: Any
+    ) -> tuple[Value, ...]:
         """Each y combined with the terms of its row."""
         job, k = self.job, self.job.k
         k.sync_warp()

@@ -1,6 +1,13 @@
 """A worklist of rows, cut into short pieces and processed in rounds: by all CTAs, or by one CTA
 while there are few pieces."""
 
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..frontier.carry import Carry
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Mask, Operand, Value
 from ..tuning import constants
 from .flatten import flatten
 
@@ -11,6 +18,20 @@ MANY = 8  # a row of so many pieces or more is listed by all lanes of the warp
 TURNS = 4
 COUNT, MORE = range(2)  # control words of a turn: pieces listed, and one for the kernel's use
 SET = 2
+
+Row = tuple[Value, ...]  # begin, end and payload of each lane: a row, or a piece of one
+Put = Callable[[Sequence[Row]], None]
+Visit = Callable[[Row, Put, Value, bool], None]
+
+
+@dataclasses.dataclass
+class Rounds(Carry):
+    """The carry of the loop over rounds, equal in all CTAs."""
+
+    ok: Any
+    turn: Any
+    part: Any
+    count: Any  # pieces of round `part`
 
 
 class Worklist:
@@ -25,10 +46,10 @@ class Worklist:
     then the part and the number of pieces that CTA 0 reports after small rounds.
     """
 
-    def __init__(self, k, control, first, a, capacity, width):
+    def __init__(self, k: Simt, control: Array, first: int, a: Array, capacity: int, width: int):
         """first: index of its first control word, all zero; a: array of 2 `capacity` pieces."""
         self.k, self.control, self.first = k, control, first
-        self.a, self.capacity, self.width = a, capacity, width
+        self.a, self.pieces, self.width = a, capacity, width
         self.local, self.found = k.shared(2 * CAPACITY * width), k.shared(4)
         self.seen = k.shared(TABLE)
         self.solo = min(constants().solo_pieces, CAPACITY)  # pieces of a round that one CTA does
@@ -36,49 +57,49 @@ class Worklist:
     CONTROL_WORDS = TURNS * SET + 2
 
     @staticmethod
-    def shared_words(width):
+    def shared_words(width: int) -> int:
         """Number of words of shared memory."""
         return 2 * CAPACITY * width + TABLE + 12
 
     @staticmethod
-    def capacity(rows, edges):
+    def capacity(rows: int, edges: int) -> int:
         """The most pieces that `rows` rows with `edges` edges make."""
         return rows + edges // PIECE + 1
 
-    def word(self, turn, j=COUNT):
+    def word(self, turn: Any, j: Any = COUNT) -> Any:
         """Index of control word j of a turn, which is zero when the turn begins."""
         return self.first + (turn & (TURNS - 1)) * SET + j
 
-    def clear(self, turn):
+    def clear(self, turn: Value) -> None:
         """Clears the control words of the next turn, which are not in use before the next
         barrier."""
         k = self.k
         mine = (k.cta == 0) & (k.thread < SET)
         k.store(self.control, self.word(turn + 1, k.thread), 0, mask=mine)
 
-    def put(self, turn, part, rows):
+    def put(self, turn: Any, part: Any, rows: Sequence[Row]) -> None:
         """Lists rows for the round after `part`: (begin, end, ...) of each lane of a warp, several
         a lane in a list; nothing where begin is end.
         """
-        at = ((part + 1) & 1) * self.capacity
+        at = ((part + 1) & 1) * self.pieces
 
         def store(place, piece, mask=None):
             self._store(at + place, piece, mask)
 
         self._put(rows, (self.control, self.word(turn)), store)
 
-    def first_time(self, row, mask):
+    def first_time(self, row: Value, mask: Value) -> Value:
         """In a round of one CTA: true if the row is not in the hash table, which it enters; may be
         true again after another row has replaced it there.
         """
         before = self.k.atomic("exch", self.seen, row & (TABLE - 1), row, mask=mask)
         return mask & (before != row)
 
-    def _clear_table(self):
+    def _clear_table(self) -> None:
         k = self.k
         k.for_(k.thread, TABLE, k.threads, lambda i: k.store(self.seen, i, -1))
 
-    def _put(self, rows, counter, store):
+    def _put(self, rows: Sequence[Row], counter: tuple[Array, Operand], store: Any) -> None:
         k = self.k
         sizes = [(end - begin + (PIECE - 1)) // PIECE for begin, end, *_ in rows]
         mine = sum(sizes[1:], start=sizes[0])
@@ -93,7 +114,7 @@ class Worklist:
 
         k.if_(total > 0, some)
 
-    def _pieces(self, row, size, place, store):
+    def _pieces(self, row: Row, size: Value, place: Value, store: Any) -> None:
         """Stores the pieces of each lane's row from `place` on; long rows are stored by all
         lanes."""
         k = self.k
@@ -119,12 +140,14 @@ class Worklist:
 
         k.while_(lambda left: left != 0, by_warp, k.ballot(long))
 
-    def _store(self, place, piece, mask):
+    def _store(self, place: Value, piece: Sequence[Value], mask: Mask) -> None:
         k = self.k
         words = (*piece, *(k.const(0) for _ in range(self.width - len(piece))))
         k.store_vec(self.a, place * self.width, words, mask=mask)
 
-    def run(self, visit, ok, turn, part, count):
+    def run(
+        self, visit: Visit, ok: Operand, turn: Operand, part: Operand, count: Operand
+    ) -> tuple[Value, Value, Value]:
         """Runs rounds until nothing is listed; returns (ok, turn, part). count: pieces of round
         `part`.
 
@@ -136,20 +159,21 @@ class Worklist:
         k, control = self.k, self.control
         part_word, count_word = (self.first + TURNS * SET + j for j in range(2))
 
-        def round_(ok, turn, part, count):
-            small = count <= self.solo
-            self.clear(turn)
-            by_one_cta = lambda: self._by_one_cta(visit, part, count, part_word, count_word)  # noqa: E731
+        def round_(s: Rounds) -> None:
+            small = s.count <= self.solo
+            self.clear(s.turn)
+            by_one_cta = lambda: self._by_one_cta(visit, s, part_word, count_word)  # noqa: E731
             k.if_(small & (k.cta == 0), by_one_cta)
-            k.if_(~small, lambda: self._by_all_ctas(visit, turn, part, count))
-            words = [(control, word) for word in (self.word(turn), part_word, count_word)]
-            ok, count, after, left = k.grid_barrier(control, words)
-            return ok, turn + 1, k.where(small, after, part + 1), k.where(small, left, count)
+            k.if_(~small, lambda: self._by_all_ctas(visit, s))
+            words = [(control, word) for word in (self.word(s.turn), part_word, count_word)]
+            s.ok, count, after, left = k.grid_barrier(control, words)
+            s.turn = s.turn + 1
+            s.part, s.count = k.where(small, after, s.part + 1), k.where(small, left, count)
 
-        going = lambda ok, turn, part, count: (ok != 0) & (count > 0)  # noqa: E731
-        return k.while_(going, round_, ok, turn, part, count)[:3]
+        last = Rounds(ok, turn, part, count).loop(k, lambda s: (s.ok != 0) & (s.count > 0), round_)
+        return last.ok, last.turn, last.part
 
-    def _distribute(self, count, warp, warps, f):
+    def _distribute(self, count: Value, warp: Value, warps: int, f: Callable[..., None]) -> None:
         """f(i, valid) for i = 0 .. count - 1, distributed to warps round robin."""
         k = self.k
         each = (count + (warps - 1)) // warps
@@ -161,31 +185,31 @@ class Worklist:
 
         k.for_(0, each, 32, chunk)
 
-    def _by_all_ctas(self, visit, turn, part, count):
-        k, at = self.k, (part & 1) * self.capacity
+    def _by_all_ctas(self, visit: Visit, s: Rounds) -> None:
+        k, at = self.k, (s.part & 1) * self.pieces
 
         def some(i, valid):
             place = (at + i) * self.width
             piece = k.load_vec(self.a, place, self.width, mask=valid, cache="fresh")
-            put = lambda rows: self.put(turn, part, rows)  # noqa: E731
-            visit(self._piece(piece, valid), put, part, False)
+            put = lambda rows: self.put(s.turn, s.part, rows)  # noqa: E731
+            visit(self._piece(piece, valid), put, s.part, False)
 
-        self._distribute(count, k.warp * k.ctas + k.cta, k.ctas * k.threads // 32, some)
+        self._distribute(s.count, k.warp * k.ctas + k.cta, k.ctas * k.threads // 32, some)
 
-    def _piece(self, words, valid):
+    def _piece(self, words: Sequence[Value], valid: Value) -> Row:
         begin, end, *payload = words
         return begin, self.k.where(valid, end - begin, 0), *payload
 
-    def _by_one_cta(self, visit, part, count, part_word, count_word):
+    def _by_one_cta(self, visit: Visit, s: Rounds, part_word: int, count_word: int) -> None:
         """Rounds of this CTA while they are small; writes the control words part_word and
         count_word.
 
         The next turn is a round of all CTAs or the end, so all CTAs have read these two words
         before they are written again.
         """
-        k, width = self.k, self.width
+        k, width, part, count = self.k, self.width, s.part, s.count
         half = lambda part: (part & 1) * (CAPACITY * width)  # noqa: E731
-        begin = (part & 1) * self.capacity
+        begin = (part & 1) * self.pieces
 
         def fetch(i):
             words = k.load_vec(self.a, (begin + i) * width, width, cache="fresh")
@@ -198,7 +222,7 @@ class Worklist:
         k.sync()
 
         def round_(part, count):
-            at, behind = half(part + 1), ((part + 1) & 1) * self.capacity
+            at, behind = half(part + 1), ((part + 1) & 1) * self.pieces
 
             def store(place, piece, mask):
                 inside = place < CAPACITY
@@ -224,7 +248,7 @@ class Worklist:
 
         going = lambda part, count: (count > 0) & (count <= self.solo)  # noqa: E731
         part, count = k.while_(going, round_, part, count)
-        behind = (part & 1) * self.capacity
+        behind = (part & 1) * self.pieces
 
         def back(i):
             words = [k.load(self.local, half(part) + i * width + j) for j in range(width)]
@@ -235,7 +259,9 @@ class Worklist:
             k.store(self.control, word, value, mask=k.thread == 0)
 
 
-def edges_of(k, pieces, f, *carry, unroll):
+def edges_of(
+    k: Simt, pieces: Row, f: Callable[..., Any], *carry: Operand, unroll: int
+) -> tuple[Value, ...]:
     """carry = f(places, owners, valid, *carry) over the edges of a warp's pieces, by `flatten`.
 
     owners: the lane whose piece holds the edge. So edge loads do not depend on piece loads.

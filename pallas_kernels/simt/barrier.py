@@ -151,7 +151,7 @@ class MeshBarrier:
 
         def give_up():
             for d in range(k.devices):
-                k.store(k.on(control, d), ABORT, 1, mask=k.lane == 0)
+                k.give_up(k.on(control, d), k.lane == 0)
 
         k.if_(failed, give_up)
         for j, word in enumerate(words):

@@ -99,7 +99,9 @@ class Emitter(Values):
     def _load_op(self, a, cache):
         if a.space == "shared":
             return "ld.volatile.shared"
-        return f"ld.relaxed.{a.scope}.global" if cache == "fresh" else _LOADS[cache]
+        if cache in ("fresh", "acquire"):
+            return f"ld.{'relaxed' if cache == 'fresh' else cache}.{a.scope}.global"
+        return _LOADS[cache]
 
     def load(self, a, i, mask=None, other=0, cache=None):
         ptx = "f32" if a.kind == "f32" else "b32"

@@ -46,7 +46,8 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
 `other`, a masked-off atomic 0.
 Memory: plain loads may hit an L1 line that another CTA has since written; "nc" promises that
 no thread writes the array in this launch, "stream" also that it is not read again soon; "fresh"
-reads from L2 and sees what other CTAs have written. Atomics are relaxed, at GPU scope (at
+reads from L2 and sees what other CTAs have written; "acquire" also orders what follows after it,
+as barriers do. Atomics are relaxed, at GPU scope (at
 CTA scope on shared memory). A grid barrier orders everything before it with everything after
 it.
 Rules: `ballot`, `any`, `all`, `shfl*`, `sync_warp` and what is built on them are called by all 32

@@ -12,7 +12,8 @@ from .typed import Array, Body, Mask, Operand, Primitives, Value
 CONTROL_WORDS = 64
 ARRIVALS, ABORT = 0, 32  # on different 128-byte lines, so that polling one does not delay the other
 SPIN_LIMIT = 1 << 21  # polls before a barrier gives up: about a second
-COUNT_BITS, MOST_COUNTING = 23, 255  # of `counting_barrier`: bits of its sum, CTAs
+EXPIRED = 1 << 30  # in ARRIVALS: a barrier gave up
+COUNT_BITS, MOST_COUNTING = 23, 254  # of `counting_barrier`: bits of its sum, CTAs
 
 
 class Simt(Primitives):
@@ -158,7 +159,7 @@ class Simt(Primitives):
         return self.for_(first, size, self.ctas * self.threads, chunk, *carry)
 
     def distribute(
-        self, count: Value, warps: tuple[Value, Any], f: Body, *carry: Operand
+        self, count: Any, warps: tuple[Value, Any], f: Body, *carry: Operand
     ) -> tuple[Value, ...]:
         """carry = f(i, valid, *carry) for i = 0 .. count - 1, distributed evenly over warps.
 
@@ -192,7 +193,7 @@ class Simt(Primitives):
         without success (a CTA was not resident or `ctas` is too large): then control word ABORT is
         set, every later barrier fails immediately, and the kernel must leave. Everything written
         before the barrier is seen by "fresh" loads and atomics after it. Cost: one fence, one
-        atomic, polling by one thread a CTA, two CTA barriers: about 1.2 us.
+        atomic, polling by one thread a CTA but the last, two CTA barriers: about 1.2 us.
         """
         ctas = self.ctas if ctas is None else ctas
         self.sync()
@@ -202,9 +203,10 @@ class Simt(Primitives):
                 amount = self.load(source, j)
                 self.reduce("add", a, i, amount, mask=amount != 0)
                 self.store(source, j, 0)
-            self.fence()
-            target = (self.atomic("add", control, ARRIVALS, 1) // ctas + 1) * ctas
-            ok, _ = self._poll(control, ARRIVALS, lambda seen: seen < target, limit)
+            before = self.atomic("add", control, ARRIVALS, 1, order="acq_rel")
+            target = (before // ctas + 1) * ctas
+            arrived = lambda seen: (seen >= target) & (seen < EXPIRED)  # noqa: E731
+            ok, _ = self._poll((control, ARRIVALS, before + 1), arrived, EXPIRED, limit)
             words = [self.load(a, i, cache="fresh") for a, i in reads]
             for j, w in enumerate([ok, *words]):
                 self.store(self._slot, j, w)
@@ -216,54 +218,78 @@ class Simt(Primitives):
         return tuple(self.load(self._slot, j) for j in range(1 + len(reads)))
 
     def _poll(
-        self, control: Array, i: Operand, waiting: Callable[[Value], Value], limit: int
+        self,
+        word: tuple[Array, Operand, Value],
+        arrived: Callable[[Value], Value],
+        expired: int,
+        limit: int,
     ) -> tuple[Value, Value]:
-        """Polls control word i while waiting(word): called by one thread. Returns (ok, word), ok as
-        for `grid_barrier`."""
+        """Polls a control word until arrived(its value): called by one thread. Returns (ok, value),
+        ok as for `grid_barrier`.
+
+        word: control, index, and the value after this thread's own atomic: the last CTA to arrive
+        need not poll. Who gives up sets the bits `expired` of the word, with which `arrived` is
+        false: so no thread passes this barrier any more.
+        """
+        control, i, start = word
 
         def again(n, seen, abort):
             abort = self.if_(
                 (n & 63) == 63, lambda: self.load(control, ABORT, cache="fresh"), abort
             )[0]
-            return n + 1, self.load(control, i, cache="fresh"), abort
+            return n + 1, self.load(control, i, cache="acquire"), abort
 
-        n, seen, abort = self.while_(
-            lambda n, seen, abort: waiting(seen) & (n < limit) & (abort == 0),
-            again,
-            0,
-            self.load(control, i, cache="fresh"),
-            self.load(control, ABORT, cache="fresh"),
+        _, seen, _ = self.while_(
+            lambda n, seen, abort: ~arrived(seen) & (n < limit) & (abort == 0), again, 0, start, 0
         )
-        failed = waiting(seen) | (abort != 0)
-        self.store(control, ABORT, 1, mask=failed)
-        self.fence()
+        failed = ~arrived(seen)
+        self.reduce("or", control, i, expired, mask=failed)
+        self.give_up(control, failed)
         return self.cast(~failed, "i32"), seen
 
+    def give_up(self, control: Array, mask: Value) -> None:
+        """Makes every later barrier fail."""
+        self.reduce("or", control, ARRIVALS, EXPIRED, mask=mask)
+        self.store(control, ABORT, 1, mask=mask)
+
     def counting_barrier(
-        self, control: Array, at: Operand, amount: Callable[[], Value], limit: int = SPIN_LIMIT
-    ) -> tuple[Value, Value, Value, Value]:
+        self,
+        control: Array,
+        at: Operand,
+        amount: Callable[[], Value],
+        meanwhile: Callable[[], Any] = lambda: None,
+        limit: int = SPIN_LIMIT,
+    ) -> tuple[Value, Value, Value, Value, Any]:
         """A grid barrier of at most MOST_COUNTING CTAs that adds up `amount()` of each CTA, called
-        by one thread. Returns (ok, the sum of the CTAs before, the sum of all, flag).
+        by one thread. Returns (ok, the sum of the CTAs before, the sum of all, flag, meanwhile()).
 
         Word `at` of control is 0 before: it holds arrivals and sum together, so no counter is read
         back. The sum is below 2^COUNT_BITS; flag is whether the sign bit was set by an atomic.
+        meanwhile(): what all threads do after their CTA arrived, not ordered with other CTAs. A
+        thread of the last warp waits, so that the loads of the first ones do not delay it.
         """
+        waits = self.thread == self.threads - 32
         self.sync()
 
         def arrive():
-            total, every = amount() + (1 << COUNT_BITS), self.ctas
-            self.fence()
-            before = self.atomic("add", control, at, total)
-            arrived = lambda word: self.shr(word, COUNT_BITS) & MOST_COUNTING  # noqa: E731
-            ok, seen = self._poll(control, at, lambda word: arrived(word) != every, limit)
+            total = amount() + (1 << COUNT_BITS)
+            before = self.atomic("add", control, at, total, order="acq_rel")
+            return before, before + total
+
+        before, after = self.if_(waits, arrive, 0, 0)
+        found, every = meanwhile(), MOST_COUNTING + 1
+
+        def wait():
+            arrived = lambda word: (self.shr(word, COUNT_BITS) & every) == self.ctas  # noqa: E731
+            ok, seen = self._poll((control, at, after), arrived, every << COUNT_BITS, limit)
             for j, word in enumerate((ok, before, seen)):
                 self.store(self._slot, j, word)
 
-        self.if_(self.thread == 0, arrive)
+        self.if_(waits, wait)
         self.sync()
         ok, before, seen = (self.load(self._slot, j) for j in range(3))
         below = (1 << COUNT_BITS) - 1
-        return ok, before & below, seen & below, self.shr(seen, 31)
+        return ok, before & below, seen & below, self.shr(seen, 31), found
 
     def sums_of_ctas(
         self,
@@ -300,5 +326,5 @@ class Simt(Primitives):
         self.for_(self.thread, self.ctas, self.threads, cta)
         self.sync()
         before, total, late = (self.load(shared, j) for j in range(3))
-        self.store(control, ABORT, 1, mask=(late != 0) & (self.thread == 0))
+        self.give_up(control, (late != 0) & (self.thread == 0))
         return self.cast(late == 0, "i32"), before, total

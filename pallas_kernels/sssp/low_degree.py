@@ -51,6 +51,7 @@ class LowDegree(Search):
 
     def allocate(self):
         k, c = self.k, self.c
+        self.tail = c.tail
         self.slots = k.shared(k.threads)  # the next vertices of each warp, 32 a warp
         self.piles = k.shared(k.threads // 32 * pile_words(c))  # of each warp, for far
         self.first = k.warp * pile_words(c)
@@ -175,7 +176,8 @@ class LowDegree(Search):
         self.put_near(s, [v], [mask])
 
     def put_near(self, s, vertices, won):
-        self._put(self.m.queue, (s.cur ^ 1) * self.c.n, Word.FOUND.at(s.turn), vertices, won)
+        base = (s.cur ^ 1) * self.c.n + s.carried
+        self._put(self.m.queue, base, Word.FOUND.at(s.turn), vertices, won)
 
     def put_far(self, s, vertices, won):
         self._put(self.m.far, (s.pile & 1) * self.c.n, Word.FAR.at(s.pile), vertices, won)

@@ -18,7 +18,8 @@ class Config(Spread):
     # low_degree: edges that a warp follows before the round ends, 1 for queues beyond hop_most
     hops: int = 16
     hop_most: int = 65536
-    together: int = 3  # quads of a row whose edges are relaxed together
+    together: int = 2  # quads of a row whose edges are relaxed together
+    tail: int = 8  # far is split early once near is shorter than 1 / tail of its longest; 0: never
     # any_degree: edges of a range, strides of 32 edges in flight together, vertices buffered in
     # shared memory
     span: int = 128
@@ -28,8 +29,8 @@ class Config(Spread):
     # any_degree: long ranges that a warp takes in one step; a round is small below so many edges a
     # warp, and so is far below so many vertices a warp
     taken: int = 8
-    small_round: int = 16
-    small_far: int = 16
+    small_round: int = 64
+    small_far: int = 256
 
 
 class Rule(NamedTuple):
@@ -75,6 +76,9 @@ class Arrays(GraphArrays):
     distances: Any = None  # labels in the caller's numbering
     weights: Any = None  # any_degree
     lengths: Any = None  # low_degree
+    # low_degree: ids in the adjacency by the caller's, and back
+    rank: Any = None
+    order: Any = None
 
 
 class Word(enum.IntEnum):

@@ -7,6 +7,9 @@ is none, the bound rises to (least label put into far) + width, which skips empt
 is split. Labels only fall, and a rounded sum is monotone: the fixpoint of d[v] = min(d[u] (+) w) is
 unique, whatever the order of relaxations, so warps may run ahead of each other within a round.
 
+The last rounds of a bucket, of few vertices, are bound by latency. So the kernel of small degrees
+splits far already while they are left, which joins them with the first rounds of the next bucket.
+
 A small round, one of few edges, is bound by latency. So a kernel that counts edges also splits far
 before a small round, which joins rounds of two buckets; and the width, delta at first, doubles
 after each small round while far is small, too. On a graph whose shortest paths have many edges,
@@ -55,6 +58,7 @@ class State(Carry):
     carried: Any  # entries at the start of the near queue that a split leaves there
     away: Any  # entries of far, 0 if not counted
     doublings: Any  # of the width
+    longest: Any  # near queue since the last split
     split: Any  # 1: the last step was a split
     far: Any  # length of the far queue
     least: Any  # least label put into far
@@ -75,6 +79,7 @@ class Search(ABC):
     """
 
     small_round, small_far = 0, 0
+    tail = 0  # as in `Config`, where edges are not counted
     counted: Sequence[tuple[Word, tuple[Array, int]]] = ()
     limit: Value | None = None  # labels above it are neither stored nor relaxed
     source: Value
@@ -207,6 +212,8 @@ class Search(ABC):
         if self.small_round:
             early = (s.split == 0) & (s.away > 0) & (s.edges < self.small_round)
             relaxing = relaxing & ~(early & (s.steps < ROUNDS))
+        if self.tail:
+            relaxing = relaxing & ~((s.split == 0) & (s.near < s.longest // self.tail))
         s = s.after(k, relaxing, self.round).after(k, ~relaxing, self.split)
         s.turn = s.turn + 1
         return s
@@ -222,6 +229,8 @@ class Search(ABC):
         """Relaxes the near queue."""
         k = self.k
         s.work, s.steps, s.split = s.work + s.near, s.steps + 1, 0
+        if self.tail:
+            s.longest = k.maximum(s.longest, s.near)
         if self.small_round:
             more = k.minimum(s.doublings + 1, DOUBLINGS)
             s.doublings = k.where(s.edges < self.small_round, more, 0)
@@ -237,7 +246,10 @@ class Search(ABC):
         if self.small_round:
             now = k.where(s.away < self.small_far, s.doublings, 0)
             s.doublings = k.where(s.steps < ROUNDS, now, self.c.later)
-        s.bound, s.pile = self._next_bound(s), s.pile + 1
+        bound, s.pile = self._next_bound(s), s.pile + 1
+        if self.tail:
+            bound, s.longest = k.where(s.far > 0, bound, old), k.const(0)
+        s.bound = bound
         # near stays in place: the split appends to the queue that is read, behind its entries
         s.cur, s.carried, s.away, s.split = s.cur ^ 1, s.near, 0, 1
         mine = (k.cta == 0) & (k.thread == 0)

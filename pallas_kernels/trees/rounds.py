@@ -6,7 +6,7 @@ becomes a child of the tree at the other endpoint; edges within a tree leave the
 
 from typing import Any, NamedTuple
 
-from ..components.one_gpu import most_frequent
+from ..components.one_gpu import most_frequent, roots
 
 UNROLL = 2  # edges of a list that a thread has in flight
 NOTHING = 2**31 - 1, -1  # key and slot behind all others
@@ -70,7 +70,7 @@ class Rounds:
         k, c = self.k, self.c
 
         def sample():
-            (root,) = self._roots([k.lane * max(c.n // 32, 1) % c.n], [k.lane >= 0])
+            (root,) = roots(k, self.m.parent, [k.lane * max(c.n // 32, 1) % c.n], [k.lane >= 0])
             k.store(self.bound, 2, most_frequent(k, root), mask=k.lane == 0)
 
         k.if_(k.warp == 0, sample)
@@ -79,36 +79,14 @@ class Rounds:
 
     # ---- Rounds ----
 
-    def _roots(self, vertices, masks):
-        """The root of each vertex, -1 where masked off; it becomes the parent of the vertex."""
-        k, parent = self.k, self.m.parent
-        starts = [
-            k.load(parent, v, mask=t, other=-1, cache="fresh")
-            for v, t in zip(vertices, masks, strict=True)
-        ]
-        above = [
-            k.load(parent, s, mask=t, other=-1, cache="fresh")
-            for s, t in zip(starts, masks, strict=True)
-        ]
-        found = []
-        for v, start, up in zip(vertices, starts, above, strict=True):
-            root, _ = k.while_(
-                lambda label, up: label != up,
-                lambda label, up: (up, k.load(parent, up, cache="fresh")),
-                start,
-                up,
-            )
-            k.store(parent, v, root, mask=root != start)
-            found.append(root)
-        return found
-
     def compress(self):
         """The parent of every vertex becomes its root."""
+        k = self.k
 
         def one(v):
-            self._roots([v], [v < self.c.n])
+            roots(k, self.m.parent, [v], [v < self.c.n])
 
-        self.k.spread(self.c.n, one)
+        k.spread(self.c.n, one)
 
     def _over(self, turn, count, f):
         """f(edges, masks) for the list of this turn, all lanes present."""
@@ -145,8 +123,8 @@ class Rounds:
 
         def some(edges, masks):
             endpoints = [edge[j] for edge in edges for j in range(2)]
-            roots = self._roots(endpoints, [t for t in masks for _ in range(2)])
-            pairs = list(zip(roots[::2], roots[1::2], strict=True))
+            found = roots(k, self.m.parent, endpoints, [t for t in masks for _ in range(2)])
+            pairs = list(zip(found[::2], found[1::2], strict=True))
             live = [u != v for u, v in pairs]
             found = [(u, v, e[2], e[3]) for (u, v), e in zip(pairs, edges, strict=True)]
             self.append(turn + 1, found, live)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv._core.eager.functions import canonical
+from jaxspv._core.operations.functions import canonical
 from jaxspv.algebra import monoids, operators, semirings
 
 pytestmark = pytest.mark.fast

@@ -130,6 +130,20 @@ def test_shortest_paths_with_ids_on_a_cycle():
     }  # fmt: skip
 
 
+def test_fixpoints_of_tuples_are_closures():
+    A = jsp.from_edges([0, 0, 1, 2], [1, 2, 2, 0], [1.0, 5.0, 1.0, 1.0], shape=(3, 3)).trim()
+    s = S.argmin_plus()
+    T, none = A.with_data(s.lift(A.data)), 2**31 - 1
+    x0 = jnp.array([0, np.inf, np.inf]), jnp.full(3, none)
+    found = jsp.fixpoint(T, x0, s, monotone=True)
+    assert found.x[0].tolist() == [0, 1, 2] and bool(found.converged) and int(found.status) == 0
+    one = jsp.fixpoint(T, x0, s, closure=True, until=jsp.until.max_iterations(1))
+    assert one.x[0].tolist() == [0, 1, 5] and int(one.iterations) == 1
+    for wrong in ({}, {"monotone": True, "update": jnp.minimum}, {"sums": {"s": jnp.abs}}):
+        with pytest.raises(ValueError, match="call `vxm` in"):
+            jsp.fixpoint(T, x0, s, **wrong)
+
+
 def test_the_likeliest_proofs_on_a_cycle():
     logs = np.log(np.array([0.9, 0.5, 0.4], np.float32))
     A = jsp.from_edges([0, 0, 1, 2], [1, 2, 2, 0], shape=(3, 3)).trim()

@@ -16,13 +16,17 @@ n, m = np.fromfile(sys.argv[1], np.int32, 2)
 assert os.path.getsize(sys.argv[1]) == 4 * (2 + n + 1 + 2 * m)
 kernels, marks = (open(os.environ[name], "w") for name in ("KERNEL_TIMES", "KERNEL_MARKS"))
 kernels.write("10 2000000 a<int>(x y)\\n20 1000000 memset\\n90 7 a\\n")
-marks.write("5 25 Fast\\n15 30 Fast\\n5 25 Wrong\\n")
+marks.write("5 25 Fast\\n15 30 Fast\\n5 25 Wrong\\n100 200 Ended\\n")
 print("components delaunay7 Fast 4.5 min=4 runs=2 count=1")
 print("components delaunay7 Wrong 4.5 count=2")
+print("components delaunay7 Ended 4.5 count=1")
+print("\\nbye")
 """
 
 
 def test_another_program_is_timed_by_its_kernels_and_must_agree(tmp_path, monkeypatch, capsys):
+    """Words that are no answer are passed over, and so is a computation without kernels: its time
+    of zero ended the summary ("math domain error")."""
     (tmp_path / "cc").write_text(PROGRAM.format(python=sys.executable))
     (tmp_path / "cc").chmod(0o755)
     monkeypatch.setenv("JAXSPV_GPU_PROGRAMS", str(tmp_path))

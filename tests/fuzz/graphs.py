@@ -25,13 +25,17 @@ except ImportError:
 
 NETWORKX_EVERY = 8  # draws: it takes ten times as long as the rest
 PURPOSES = {"bfs": "bfs", "sources": "bfs", "until": "bfs", "sssp": "sssp", "pagerank": "pagerank"}
+PURPOSES |= {"negative": "sssp", "fixpoint": "fixpoint", "widest": "fixpoint"}
 
 
 def _dense(rng: np.random.Generator, case: Case, pattern: np.random.Generator) -> np.ndarray:
     """Weights 1 to 8 on a pattern drawn by `pattern`."""
     n = case["n"]
     valid = pattern.random((n, n)) < case["density"]
-    dense = np.where(valid, rng.integers(1, 9, (n, n)), 0)
+    weights = rng.integers(1, 9, (n, n))
+    if case["algorithm"] == "negative":  # on some draws a loop of negative length
+        weights = np.where(rng.random((n, n)) < rng.choice([0, 0.1, 0.5]), -1, weights)
+    dense = np.where(valid, weights, 0)
     return (np.maximum(dense, dense.T) if case["symmetric"] else dense).astype(np.float32)
 
 
@@ -51,29 +55,40 @@ def _prepared(structure: tuple[tuple[str, Any], ...]) -> jsp.Graph:
 
 
 def _call(case: Case, G: Any, s: Any, p: Any) -> Any:
-    name = case["algorithm"]
+    name, backend = case["algorithm"], {"backend": case["backend"]}
     if name == "bfs":
-        return jsp.bfs(G, s)[:2]
+        return jsp.bfs(G, s, **backend)[:2]
     if name == "sources":
-        return jsp.bfs(G, jnp.stack([s, jnp.zeros_like(s), s])).levels
+        return jsp.bfs(G, jnp.stack([s, jnp.zeros_like(s), s]), **backend).levels
     if name == "until":
-        return jsp.bfs(G, s, until=jsp.until.max_iterations(2)).levels
+        return jsp.bfs(G, s, until=jsp.until.max_iterations(2), **backend).levels
     if name == "sssp":
-        return jsp.sssp(G, s)[:2]
+        return jsp.sssp(G, s, **backend)[:2]
+    if name == "negative":
+        try:
+            found = jsp.sssp(G, s, **backend)
+        except jsp.NegativeCycleError:  # of eager calls
+            return jnp.zeros(0), jnp.asarray(True)
+        return found.distances, ~found.converged
+    if name in ("fixpoint", "widest"):
+        far, ring = (jnp.inf, "min_plus") if name == "fixpoint" else (-jnp.inf, "max_min")
+        x0 = jnp.full(case["n"], far, jnp.float32).at[s].set(0 if name == "fixpoint" else jnp.inf)
+        return jsp.fixpoint(G, x0, ring, monotone=True, **backend).x
     if name == "slope":
 
         def total(d):
-            far = jsp.sssp(G.with_data(d), s).distances
+            far = jsp.sssp(G.with_data(d), s, **backend).distances
             return jnp.sum(jnp.where(jnp.isfinite(far), far, 0))
 
         return jax.grad(total)(G.data)
     if name == "components":
-        return jsp.connected_components(G).labels + 0 * s
+        return jsp.connected_components(G, **backend).labels + 0 * s
     if name == "triangles":
-        return jsp.triangle_count(G).count.astype(jnp.int32) + 0 * s
+        return jsp.triangle_count(G, **backend).count.astype(jnp.int32) + 0 * s
     if name == "pagerank":
-        return jsp.pagerank(G, damping=0.9, tol=1e-7, max_iterations=300).scores + 0 * s
-    return jsp.pagerank(G, personalization=p, tol=1e-7, max_iterations=300).scores + 0 * s
+        return jsp.pagerank(G, damping=0.9, tol=1e-7, max_iterations=300, **backend).scores + 0 * s
+    options = {"personalization": p, "tol": 1e-7, "max_iterations": 300}
+    return jsp.pagerank(G, **options, **backend).scores + 0 * s
 
 
 @functools.lru_cache(maxsize=32)
@@ -133,6 +148,12 @@ def _compare(case: Case, dense: np.ndarray, source: int, p: np.ndarray, got: Any
         )
         np.testing.assert_array_equal(got[0], reached)
         _tree(dense if name == "sssp" else dense != 0, got[0], got[1], source)
+    elif name == "negative":
+        _negative(dense, source, got)
+    elif name == "fixpoint":
+        np.testing.assert_array_equal(got, csgraph.dijkstra(matrix, indices=source))
+    elif name == "widest":
+        np.testing.assert_array_equal(got, _widest(dense, source))
     elif name == "sources":
         np.testing.assert_array_equal(got, [_levels(matrix, s) for s in (source, 0, source)])
     elif name == "until":
@@ -153,6 +174,27 @@ def _compare(case: Case, dense: np.ndarray, source: int, p: np.ndarray, got: Any
         q = p / p.sum() if name == "personalized" else np.full(len(p), 1 / len(p))
         want = _pagerank(dense, q, 0.85 if name == "personalized" else 0.9)
         np.testing.assert_allclose(got, want, atol=2e-5)
+
+
+def _negative(dense: np.ndarray, source: int, got: Any) -> None:
+    """Lengths by Bellman and Ford; a loop of negative length that is reached is said."""
+    far = np.where(np.arange(len(dense)) == source, 0.0, np.inf)
+    lengths = np.where(dense != 0, dense, np.inf)
+    for _ in range(len(dense)):
+        before, far = far, np.minimum(far, (far[:, None] + lengths).min(0, initial=np.inf))
+    loop = bool((far < before).any()) if len(dense) else False
+    assert bool(got[1]) == loop, f"not converged: {got[1]}"
+    if not loop:
+        np.testing.assert_array_equal(got[0], far)
+
+
+def _widest(dense: np.ndarray, source: int) -> np.ndarray:
+    """The largest w so that a path over edges of at least w leads there."""
+    wide = np.where(np.arange(len(dense)) == source, np.inf, -np.inf)
+    for w in np.unique(dense[dense != 0]):
+        reached = _levels(scipy.sparse.csr_array(dense >= w), source) > 0
+        wide[reached] = w
+    return wide
 
 
 def _tree(lengths: np.ndarray, reached: np.ndarray, parents: np.ndarray, source: int) -> None:
@@ -229,8 +271,9 @@ FUZZER = Fuzzer(
     {
         "algorithm": (
             "bfs", "sources", "until", "sssp", "components", "pagerank", "personalized",
-            "triangles", "slope",
+            "triangles", "slope", "negative", "fixpoint", "widest",
         ),
+        "backend": (None, "xla"),
         "wrapper": NAMES,
         "n": (3, 1, 12, 40),
         "density": (0.3, 0.0, 0.05, 0.9),
@@ -245,5 +288,6 @@ FUZZER = Fuzzer(
     possible=lambda case: (case["symmetric"] or case["algorithm"] != "triangles")
     and not (case["prepared"] and (case["density"] == 0.0 or case["layout"] != "padded"))
     and not (case["layout"] == "duplicates" and "tiled" == case["format"])
+    and not (case["algorithm"] == "negative" and case["symmetric"])  # a loop by each such edge
     and not (case["layout"] == "duplicates" and "slope" == case["algorithm"]),
 )  # fmt: skip

@@ -30,6 +30,7 @@ MUL = {"plus_times": np.multiply, "min_plus": np.add, "max_times": np.multiply, 
 DTYPES = ("float32", "int32", "int8", "float64", "int64", "float16")
 MADE = {"csr by hand": jsp.CSR, "csc by hand": jsp.CSC}
 VECTORS = ("mxv", "vxm", "reduce", "mxv dense", "vxm dense")
+CHOOSING = ("mxv", "vxm", "mxm", "mxv dense", "vxm dense")  # take a backend
 
 
 def _product(a: Part, b: Part, semiring: str) -> Part:
@@ -107,7 +108,7 @@ def _program(structure: tuple[tuple[str, Any], ...]) -> Any:
         return jax.jit(lambda M: M.asformat(format))(M) if isinstance(M, jsp.COO) else M
 
     def f(A, B, x, out, mask):
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"backend": case["backend"]} if op in CHOOSING else {}
         if out is not None:
             options |= {"out": converted(out), "replace": case["replace"]}
             options |= {"accum": jsp.operators.plus} if case["accum"] else {}
@@ -124,6 +125,8 @@ def _program(structure: tuple[tuple[str, Any], ...]) -> Any:
 def _possible(case: Case) -> bool:
     wide = case["dtype"] in ("float64", "int64")
     if wide and not case["x64"]:
+        return False
+    if case["backend"] and case["op"] not in CHOOSING:
         return False
     if case["op"] in ("arithmetic", "mxv dense", "vxm dense"):
         return not case["out"] and case["mask"] == "none"
@@ -191,6 +194,7 @@ FUZZER = Fuzzer(
         "replace": (False, True),
         "dtype": DTYPES,
         "wrapper": NAMES,
+        "backend": (None, "xla"),
         "x64": (False, True),
     },
     run,

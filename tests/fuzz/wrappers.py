@@ -61,6 +61,7 @@ def _one(g: Function) -> Function:
 WRAPPERS: dict[str, Callable[[Function], Function]] = {
     "jit": lambda f: f,
     "vmap": _over_all,
+    "vmap of vmap": lambda f: _over_all(_over_all(f)),
     "nested": lambda f: lambda *args: jax.jit(f)(*args),
     "checkpoint": lambda f: jax.checkpoint(f),
     "cond": lambda f: _one(_conditional(f)),

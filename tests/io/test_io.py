@@ -18,8 +18,7 @@ from strategies import DTYPES, PROBLEMS, precision
 import jaxspv as jsp
 from jaxspv.formats import FORMATS
 from jaxspv.io import files
-from jaxspv.io.mtx_header import read_header
-from jaxspv.io.opening import small
+from jaxspv.io.opening import read_header, small
 from jaxspv.io.tables import lines
 
 GENERAL = """%%MatrixMarket matrix coordinate {field} {symmetry}

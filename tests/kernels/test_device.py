@@ -12,7 +12,7 @@ from jax.sharding import AbstractMesh, AxisType
 
 from jaxspv._core import compat
 from jaxspv._core.platforms import using
-from jaxspv.sharding import kernels
+from jaxspv.sharding import operation
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.bfs.multi_source import bfs_sources
 from pallas_kernels.bfs.tile import Search, Side, tile_bfs
@@ -180,7 +180,8 @@ def test_large_shared_memory_is_used(launched):
         with on(kind):
             jax.jit(lambda *a: function(*a)).trace(*operands)
             assert default_bfs_config(10**6, low_degree=True).shared_bits == (kind == "NVIDIA H200")
-            assert not default_bfs_config(2**21, low_degree=True).shared_bits
+            wide = default_bfs_config(2**21, low_degree=True, quads=1)
+            assert not wide.shared_bits and wide.solo_out < wide.local_most and wide.threads == 256
     small, large = (shared for _, shared in launched)
     assert small <= 99 * 1024 < 4 * HOT[1] <= large
 
@@ -281,7 +282,7 @@ def test_gpus_that_are_refused(gpus, monkeypatch):
 def test_kernels_over_several_gpus_are_the_default_where_hosts_link_them(version, default):
     said = {} if version is None else {"compute_capability": version}
     mesh = types.SimpleNamespace(devices=np.array([present(**said)] * 2))
-    reason = kernels.unasked(mesh)
+    reason = operation.unasked(mesh)
     assert (reason is None) == default
     with using("pallas"):
-        assert kernels.unasked(mesh) is None  # asked for
+        assert operation.unasked(mesh) is None  # asked for

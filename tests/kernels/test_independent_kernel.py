@@ -79,8 +79,8 @@ def check_waiting(graph, seed, **how):
         priority = rng.integers(0, most, n).astype(np.int32)
         order = np.lexsort((np.arange(n), -priority.astype(np.int64)))
         f = jax.jit(functools.partial(waiting.coloring, **how))
-        colors, status = f(*map(jnp.asarray, graph), jnp.asarray(priority))
-        assert status == 0
+        colors, status, count = f(*map(jnp.asarray, graph), jnp.asarray(priority))
+        assert status == 0 and count == max(colors) + 1
         np.testing.assert_array_equal(colors, expected_colors(*graph, order))
 
 

@@ -52,13 +52,15 @@ def ring(n):
 
 @pytest.mark.parametrize("parents", [False, True])
 @pytest.mark.parametrize(
-    "kind", ["low_degree", "renumbered", "global bits", "any_degree", "directed"]
+    "kind", ["low_degree", "global bits", "local queues", "any_degree", "directed"]
 )
 def test_bfs_is_one_launch(kind, parents):
     graph = ring(256)
-    low = kind in ("low_degree", "renumbered", "global bits")
-    prepared = prepare_bfs(*graph, renumber=kind == "renumbered") if low else {}
-    config = BFSConfig(shared_bits=kind != "global bits")
+    low = kind in ("low_degree", "global bits", "local queues")
+    prepared = prepare_bfs(*graph) if low else {}
+    in_queues = {"shared_bits": False, "solo_in": 4, "solo_out": 6, "local_most": 100}
+    config = {"global bits": {"shared_bits": False}, "local queues": in_queues}
+    config = BFSConfig(**config.get(kind, {}))
     search = functools.partial(
         bfs,
         parents=parents,

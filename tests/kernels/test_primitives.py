@@ -196,6 +196,33 @@ def test_expired_barrier_ends_with_its_status():
     assert (ok == 0).all() and (later == 0).all() and control[32] == 1
 
 
+def test_a_counting_barrier_numbers_the_ctas():
+    def kernel(k, control):
+        k.reduce("or", control, 40, -(1 << 31), mask=(k.cta == 1) & (k.thread == 0))
+        found = k.counting_barrier(control, 40, lambda: k.cta + 5, lambda: k.thread * 2)
+        return found
+
+    ok, before, total, flag, meanwhile, _ = run(kernel, outputs=5)
+    assert (ok == 1).all() and (flag == 1).all() and (total == 5 + 6 + 7).all()
+    cta = np.arange(N) // THREADS
+    starts = [before[cta == c] for c in range(CTAS)]
+    assert all((x == x[0]).all() for x in starts)
+    ends = sorted((x[0], x[0] + 5 + c) for c, x in enumerate(starts))
+    assert [a for a, _ in ends] == [0, *(b for _, b in ends)][:CTAS]  # one after the other
+    np.testing.assert_array_equal(meanwhile, 2 * (np.arange(N) % THREADS))
+
+
+def test_after_an_expired_counting_barrier_all_fail():
+    def kernel(k, control):
+        k.store(control, 40, -(1 << 23), mask=(k.cta == 0) & (k.thread == 0))
+        ok, *_ = k.counting_barrier(control, 40, lambda: k.const(1), limit=50)
+        (later,) = k.grid_barrier(control, limit=1000)
+        return ok, later
+
+    ok, later, control = run(kernel, outputs=2)
+    assert (ok == 0).all() and (later == 0).all() and control[32] == 1
+
+
 def test_bad_sizes_are_refused():
     with pytest.raises(ValueError, match="threads is 100"):
         launch(None, {}, {"y": 4}, ctas=1, threads=100, name="t", interpret=True)

@@ -138,7 +138,7 @@ bool right(Case& c) {
   CHECK(dist == far && is_path_tree())
   int64_t steps;
   CHECK(bellman_ford(search, steps) && dist == far && is_path_tree())
-  for (const double delta : {weights_of(g, c.weights.data()).mean, 0.0, 3.0, 1e30}) {
+  for (const double delta : {delta_of(g, weights_of(g, c.weights.data()), 1), 0.0, 3.0, 1e30}) {
     DeltaStepping(team, search, delta).run();
     CHECK(dist == far && is_path_tree())
   }

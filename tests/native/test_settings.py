@@ -1,6 +1,7 @@
 """C++ forms in exports, over devices, and on fewer threads."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ from jax import export
 from jax.sharding import NamedSharding, PartitionSpec
 
 import jaxspv as jsp
-from jaxspv.native import bind
+from jaxspv.native import bind, build
 
 pytestmark = pytest.mark.skipif(bind.refused() is not None, reason="there are no C++ kernels")
 
@@ -113,3 +114,13 @@ if __name__ == "__main__":
     for name in CALLS:
         on_an_automatic_mesh(CALLS[name], WANT[name])
         on_each_device(CALLS[name], WANT[name])
+
+
+def test_the_sources_are_read_once(monkeypatch):
+    read = []
+    whole = pathlib.Path.read_bytes
+    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda path: read.append(path) or whole(path))
+    build.filename.cache_clear()
+    for _ in range(2):
+        build.library()
+    assert 0 < len(read) <= len(build.sources()) * len(build.supported())

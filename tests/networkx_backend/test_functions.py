@@ -179,7 +179,7 @@ REFUSING = """
 average_clustering clustering generalized_degree transitivity triangles core_number k_core k_shell
 k_crust k_corona hits minimum_spanning_edges maximum_spanning_edges minimum_spanning_tree
 maximum_spanning_tree astar_path astar_path_length greedy_color louvain_communities
-maximal_independent_set
+maximal_independent_set bfs_edges
 asyn_lpa_communities fast_label_propagation_communities label_propagation_communities
 """.split()
 HANDED_BACK = {("pagerank", kind) for kind in nx_cases.GRAPHS}  # of few steps, personalised
@@ -224,8 +224,13 @@ def converted(name, G):
     return backend.convert_from_nx(G, preserve_graph_attrs=True, **kept)
 
 
-def unordered(name, G, weight, value):
+def unordered(name, G, named, value):
     """A result without what is free: the order of sets, which of equal paths."""
+    weight = named.get("weight", None if "shortest" in name else "weight")
+    if name == "louvain_communities":
+        return VALID[name](
+            G, value, **{k: named[k] for k in ("weight", "resolution") if k in named}
+        )
     if name in VALID:  # of several right answers NetworkX may take another
         return VALID[name](G, value)
     if name == "dijkstra_predecessor_and_distance":
@@ -245,8 +250,7 @@ def unordered(name, G, weight, value):
 def compare(name, G, C, arguments):
     """Asserts that a call gives what NetworkX's own gives, or tells why it is not compared."""
     positional, named = arguments
-    weight = named.get("weight", None if "shortest" in name else "weight")
-    compared = functools.partial(unordered, name, G, weight)
+    compared = functools.partial(unordered, name, G, named)
     if backend.can_run(name, (G, *positional), named) is not True:
         return "refused"
     function = original(name)
@@ -311,3 +315,11 @@ PATHS |= {"multi_source_dijkstra", "bidirectional_dijkstra"}
 def test_hits_refuses_a_method_that_networkx_does_not_know():
     with pytest.raises(ValueError, match="method not supported: spam"):
         backend.hits(backend.convert_from_nx(nx.path_graph(4)), method="spam")
+
+
+def test_a_search_against_the_edges_keeps_the_order_of_predecessors():
+    G = nx.DiGraph([(3, 1), (0, 1), (2, 1), (4, 0)])
+    arguments = {"G": G, "source": 1, "reverse": True}
+    assert backend.can_run("bfs_edges", (G, 1), {"reverse": True}) is not True
+    assert backend.can_run("bfs_edges", (G, 1), {"reverse": False}) is True
+    assert list(nx.bfs_edges(**arguments, backend="networkx")) == [(1, 3), (1, 0), (1, 2), (0, 4)]

@@ -8,7 +8,7 @@ import numpy as np
 from sharded_calls import compare, exact
 
 import jaxspv as jsp
-from jaxspv.algorithms.sssp.mesh_gpu import one_launch
+from jaxspv.algorithms.sssp.mesh import one_launch
 from pallas_kernels.simt.device import Grid
 
 

@@ -199,9 +199,9 @@ def quick():
 
 def one_launch():
     """The kernels of all devices, interpreted together: pushed, pulled, both; who may take them."""
-    from jaxspv.algorithms.bfs.mesh_gpu import BFSConfig, one_launch
+    from jaxspv.algorithms.bfs.mesh import BFSConfig, one_launch
     from jaxspv.algorithms.components.mesh import one_launch as components
-    from jaxspv.algorithms.pagerank.mesh_gpu import one_launch as pagerank
+    from jaxspv.algorithms.pagerank.mesh import one_launch as pagerank
     from jaxspv.ops.products.mesh_gpu import one_launch as multiply
     from pallas_kernels.bfs.mesh import levels
     from pallas_kernels.simt.device import Grid
@@ -251,7 +251,7 @@ def one_launch():
 
 def stars():
     """Shares of hubs, isolated vertices and two components, to the iteration of exact sums."""
-    from jaxspv.algorithms.pagerank.mesh_gpu import one_launch as pagerank
+    from jaxspv.algorithms.pagerank.mesh import one_launch as pagerank
     from pallas_kernels.simt.device import Grid
 
     ranked = functools.partial(pagerank, grid=Grid(2, 64, interpret=True))

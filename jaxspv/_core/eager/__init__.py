@@ -1,1 +1,1 @@
-"""What eager calls keep in memory and on disk, and the line they print while compiling."""
+"""What eager calls keep: facts about graphs in memory, compiled programs on disk."""

@@ -5,22 +5,14 @@ from __future__ import annotations
 import collections
 import weakref
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 
-from ..compilation import known_while_tracing, outside_of_traces
+from ..compilation import is_eager
 
 _T = TypeVar("_T")
-
-
-class _Entry(NamedTuple):
-    """Values by name, and weak references to the arrays they belong to."""
-
-    values: dict[Hashable, Any]
-    arrays: list[Any]
 
 
 class _Kept:
@@ -32,30 +24,24 @@ class _Kept:
 
     def __init__(self, most: int):
         self.most = most
-        self.entries: collections.OrderedDict[tuple[int, ...], _Entry] = collections.OrderedDict()
+        self.entries: collections.OrderedDict[tuple[int, ...], tuple[dict[Hashable, Any], Any]]
+        self.entries = collections.OrderedDict()  # values by name, references to the arrays
 
-    def entry(self, arrays: tuple[Any, ...]) -> _Entry | None:
-        """The entry of these arrays, created if missing; None where nothing can be cached."""
-        if self.most <= 0 or not all(
-            isinstance(a, jax.Array) and not isinstance(a, Tracer) for a in arrays
-        ):
-            return None
+    def values(self, arrays: tuple[Any, ...]) -> dict[Hashable, Any]:
+        """The values of these arrays, by name."""
         key = tuple(map(id, arrays))
-        found = self.entries.get(key)
-        if found is None:
+        if key not in self.entries:
 
-            def gone(_, key=key):
+            def gone(_):
                 self.entries.pop(key, None)
 
-            found = _Entry({}, [weakref.ref(a, gone) for a in arrays])
-            self.entries[key] = found
-            self.shrink()
-        else:
-            self.entries.move_to_end(key)
-        return found
+            self.entries[key] = {}, [weakref.ref(a, gone) for a in arrays]
+        self.entries.move_to_end(key)
+        self.shrink()
+        return self.entries[key][0]
 
     def shrink(self) -> None:
-        while len(self.entries) > max(self.most, 0):
+        while len(self.entries) > self.most:
             self.entries.popitem(last=False)
 
 
@@ -97,11 +83,11 @@ def kept(arrays: tuple[Any, ...], name: Hashable, compute: Callable[[], _T]) -> 
     `compute` may depend on nothing else. Arrays that its result shares with the key are copied, as
     the cache would keep the key alive.
     """
-    if (entry := KEPT.entry(arrays) if outside_of_traces() else None) is None:
+    of_jax = all(isinstance(a, jax.Array) for a in arrays)
+    if not (KEPT.most and of_jax and is_eager(arrays)):
         return compute()
-    if name not in entry.values:
-        with known_while_tracing():
-            value, own = compute(), set(map(id, arrays))
-            value = jax.tree.map(lambda leaf: jnp.copy(leaf) if id(leaf) in own else leaf, value)
-        entry.values[name] = value
-    return entry.values[name]
+    values = KEPT.values(arrays)
+    if name not in values:
+        own = set(map(id, arrays))
+        values[name] = jax.tree.map(lambda x: jnp.copy(x) if id(x) in own else x, compute())
+    return values[name]

@@ -11,7 +11,7 @@ import jax
 from jax import lax
 from jax.core import Tracer
 
-from ..platforms import Backend, Situation, inside, situation, using
+from ..platforms import Backend, Situation
 
 Types = tuple[tuple[tuple[int, ...], Any], ...]  # (shape, dtype) of every leaf
 Refuse = Callable[..., str | None]
@@ -55,7 +55,7 @@ class Call:
         tree: the pytree structure of the operands.
         static: named options of the operation.
         backend, method: what was asked for; None: the fastest that serves.
-        allowed, portable: as in `Situation`.
+        where: the situation of the call, for every platform.
         lanes: an entry for each `vmap` around the call, the innermost first: which arrays have a
             leading axis for it.
     """
@@ -64,13 +64,12 @@ class Call:
     static: tuple[tuple[str, Any], ...]
     backend: Backend | None
     method: str | None
-    allowed: tuple[Backend, ...]
-    portable: bool
+    where: Situation
     lanes: tuple[tuple[bool, ...], ...] = ()
 
     @functools.cached_property
     def _hash(self) -> int:
-        return hash((self.tree, self.static, self.backend, self.method, self.allowed, self.lanes))
+        return hash((self.tree, self.static, self.backend, self.method, self.where, self.lanes))
 
     def __hash__(self) -> int:
         return self._hash
@@ -82,14 +81,9 @@ class Call:
         given += [f"lanes={len(self.lanes)}"] if self.lanes else []
         return f"({', '.join(given)})"
 
-    def situation(self) -> Situation:
-        """The situation in which the call was made, for every platform."""
-        return Situation(self.allowed, portable=self.portable)
-
-    def derived(self) -> Situation:
-        """The situation of its derivatives: they take forms of the backend that was asked for."""
-        with inside(self.situation()), using(self.backend):
-            return situation()
+    def within(self) -> Situation:
+        """The situation of calls in its forms and derivatives: by the backend asked for."""
+        return self.where.taking(self.backend)
 
     def without_lanes(self) -> Call:
         """The same call without any `vmap` around it."""
@@ -126,7 +120,10 @@ def x64() -> bool:
 
 def alike(leaves: Sequence[Any]) -> list[Any]:
     """The operands, inside of a `shard_map` all varying along the union of their mesh axes."""
-    axes = [_varying(leaf) for leaf in leaves]
+    axes = [
+        jax.typeof(x).manual_axis_type.varying if isinstance(x, Tracer) else frozenset[Any]()
+        for x in leaves
+    ]
     union = frozenset().union(*axes)
     if not union:
         return list(leaves)
@@ -134,9 +131,3 @@ def alike(leaves: Sequence[Any]) -> list[Any]:
         lax.pcast(x, tuple(sorted(union - own)), to="varying") if union - own else x
         for x, own in zip(leaves, axes, strict=True)
     ]
-
-
-def _varying(leaf: Any) -> frozenset[Any]:
-    if not isinstance(leaf, Tracer):
-        return frozenset()
-    return jax.typeof(leaf).manual_axis_type.varying

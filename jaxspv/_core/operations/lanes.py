@@ -22,17 +22,16 @@ def summed(fn: Callable[..., Any], on: list[bool], *args: Any) -> list[Any]:
 def over_lanes(plan: Plan, impl: Form, call: Call, leaves: Sequence[Any]) -> Sequence[Any]:
     """The leaves of a form's result under the vmaps of `call.lanes`: the innermost by its rule.
 
-    The others are JAX's own batching of that rule, or a map where it calls a kernel or a loop.
+    The others are JAX's own batching of that rule, or a map where it calls a kernel or a loop. The
+    form in XLA serves for a kernel without a rule.
     """
-    static, rule = dict(call.static), impl.batched
-    run = impl.run
-    if rule is None and impl.backend == "pallas" and call.lanes:
-        run, rule = _rule_of_xla(plan, impl)
-    elif rule is None and impl.backend == "cpu":
-        rule = "map"
+    kernel, static = impl, dict(call.static)
+    if impl.batched is None and impl.backend == "pallas" and (impl := plan.on("other")) is None:
+        raise NotImplementedError(f"{kernel} cannot be batched by vmap.")
+    rule = impl.batched or ("map" if impl.backend == "cpu" else "vmap")
 
     def single(*leaves):
-        return jax.tree.leaves(run(*jax.tree.unflatten(call.tree, leaves), **static))
+        return jax.tree.leaves(impl.run(*jax.tree.unflatten(call.tree, leaves), **static))
 
     def first(*leaves):
         """The result under the innermost vmap, by the form's own rule."""
@@ -43,7 +42,7 @@ def over_lanes(plan: Plan, impl: Form, call: Call, leaves: Sequence[Any]) -> Seq
         assert callable(rule)
         return jax.tree.leaves(rule(size, marks, *operands, **static))
 
-    own = callable(rule) and run is impl.run and impl.backend != "xla"
+    own = callable(rule) and impl.backend != "xla"
     fn = single
     for k, flags in enumerate(call.lanes):
         if k == 0 and callable(rule):
@@ -58,11 +57,3 @@ def over_lanes(plan: Plan, impl: Form, call: Call, leaves: Sequence[Any]) -> Seq
 def _mapped(fn: Callable[..., Any], flags: tuple[bool, ...], *leaves: Any) -> Any:
     size = next(x.shape[0] for x, on in zip(leaves, flags, strict=True) if on)
     return one_by_one(fn, size, flags, *leaves)
-
-
-def _rule_of_xla(plan: Plan, kernel: Form) -> tuple[Callable[..., Any], Any]:
-    """The form in XLA and its rule, which serve a kernel without a batch rule under vmap."""
-    for impl in plan.chosen:
-        if impl.backend == "xla":
-            return impl.run, impl.batched
-    raise NotImplementedError(f"{kernel} cannot be batched by vmap.")

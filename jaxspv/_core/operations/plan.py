@@ -6,7 +6,7 @@ import dataclasses
 import html
 from typing import Any
 
-from ..platforms import EVERYWHERE, PLATFORM_OF, WORDS
+from ..platforms import PLATFORM_OF, WORDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +20,6 @@ class Plan:
         refused: (implementation, reason) of those passed over before the chosen ones.
         notes: what `prepare` would gain, warnings.
         inside: (implementation, plans of the choices made within it), of those that make any.
-        platforms: "cuda", "cpu", "other": those that the plan is for.
         internal: whether the operation is a step of others.
     """
 
@@ -29,7 +28,6 @@ class Plan:
     refused: tuple[tuple[Any, str], ...] = ()
     notes: tuple[str, ...] = ()
     inside: tuple[tuple[Any, tuple[Plan, ...]], ...] = ()
-    platforms: frozenset[str] = EVERYWHERE
     internal: bool = False
 
     def on(self, platform: str) -> Any:
@@ -46,16 +44,12 @@ class Plan:
 
     def _lines(self) -> list[str]:
         places: dict[Any, list[str]] = {}
-        for platform in (p for p in WORDS if p in self.platforms):
-            if (impl := self.on(platform)) is not None:
-                places.setdefault(impl, []).append(WORDS[platform])
-        if len(places) == 1 and len(next(iter(places.values()))) == len(self.platforms):
-            text = str(next(iter(places)))
-        else:
-            special = {impl: " and ".join(w) for impl, w in places.items() if impl.backend != "xla"}
-            parts = [f"{impl} on {words}" for impl, words in special.items()]
-            parts += [f"{impl} elsewhere" for impl in places if impl not in special]
-            text = ", ".join(parts)
+        for platform, word in WORDS.items():
+            places.setdefault(self.on(platform), []).append(word)
+        special = {i: words for i, words in places.items() if i is not None and i.backend != "xla"}
+        parts = [f"{impl} on {' and '.join(words)}" for impl, words in special.items()]
+        others = [str(impl) for impl in places if impl is not None and impl not in special]
+        text = ", ".join([*parts, *(f"{impl} elsewhere" if parts else impl for impl in others)])
         lines = [f"{self.op}: {text}" if text else f"{self.op}: one program of XLA, no choice"]
         lines += [f"  not {impl}: {reason}" for impl, reason in self.refused]
         for impl, plans in self.inside:

@@ -28,7 +28,7 @@ def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types
 
         def run(*leaves):
             platform = PLATFORM_OF.get(impl.backend, "other")
-            with inside(call.situation().on(platform)):
+            with inside(call.where.on(platform)):
                 return impl.run(*jax.tree.unflatten(call.tree, leaves), **dict(call.static))
 
         result = jax.eval_shape(run, *structs(types))
@@ -41,7 +41,7 @@ def asked(fn: Callable[..., Any], call: Call, types: Types) -> Any:
     found = []
 
     def ask(*leaves):
-        with inside(call.situation()):
+        with inside(call.where):
             found.append(fn(*jax.tree.unflatten(call.tree, leaves), **dict(call.static)))
 
     jax.eval_shape(ask, *structs(types))

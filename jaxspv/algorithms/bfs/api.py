@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -86,12 +87,12 @@ def bfs(
             one after the other on the device.
         until: stop after the level in which it holds: `reached(node)`, `unchanged()`,
             `max_iterations(k)` (levels), joined by `|` and `&`; deeper vertices stay unreached.
-            None: exhaust.
+            None: to the end.
         parents: whether to compute them.
         deterministic: of several possible parents take the smallest id, on every backend.
         format: "csr" (rows), "bittiled" (words of 64-by-64 tiles, made here unless prepared for
             "bittiled"), or "auto": tiles where they were prepared and `choose_format` prefers them.
-        rule: when a level of TileBFS goes which way.
+        rule: which levels of TileBFS push, and which pull.
         backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
         method: name of an implementation, see `explain`.
 
@@ -160,7 +161,7 @@ def _advice(graph, *_, **__):
 op = Operation("bfs", types=_types, advice=_advice)
 
 
-def _not_persistent(graph, source, until, *, parents, deterministic, bounds) -> str | None:
+def _not_persistent(graph, source, until, *, bounds, **_) -> str | None:
     """Why the kernel cannot run. It needs no layout, but is faster with one."""
     if reason := kernels_refused():
         return reason
@@ -171,19 +172,12 @@ def _not_persistent(graph, source, until, *, parents, deterministic, bounds) -> 
     return None
 
 
-def _together(axis_size, in_batched, graph, source, until, *, parents, deterministic, bounds):
+def _together(axis_size, in_batched, graph, source, until, *, bounds, **how):
     """vmap over the source alone: one traversal for all of them. Anything else: one by one."""
     if until is None and not any(jax.tree.leaves(in_batched[0])):
-        result = many(graph, source, parents=parents, deterministic=deterministic)
-    else:
-
-        def one(graph, source, until):
-            return op(
-                graph, source, until, parents=parents, deterministic=deterministic, bounds=bounds
-            )
-
-        result = one_by_one(one, axis_size, in_batched, graph, source, until)
-    return result
+        return many(graph, source, **how)
+    one = functools.partial(op, bounds=bounds, **how)
+    return one_by_one(one, axis_size, in_batched, graph, source, until)
 
 
 def _adjacency(graph: Graph) -> Adjacency:
@@ -247,27 +241,17 @@ def _types_of_many(graph, sources, *, parents, deterministic):
 many = Operation("bfs from several sources", types=_types_of_many, advice=_advice)
 
 
-def _sources_separately(axis_size, in_batched, graph, sources, *, parents, deterministic):
+def _sources_separately(axis_size, in_batched, graph, sources, **how):
     """vmap over arrays of sources: one array of all. Anything else: one by one."""
-    if not any(jax.tree.leaves(in_batched[0])):
-        each = sources.shape[1]
-        result = many(
-            graph, sources.reshape(axis_size * each), parents=parents, deterministic=deterministic
-        )
-        result = jax.tree.map(lambda v: v.reshape(axis_size, each, *v.shape[1:]), result)
-    else:
-
-        def one(graph, sources):
-            return many(graph, sources, parents=parents, deterministic=deterministic)
-
-        result = one_by_one(one, axis_size, in_batched, graph, sources)
-    return result
+    if any(jax.tree.leaves(in_batched[0])):
+        return one_by_one(functools.partial(many, **how), axis_size, in_batched, graph, sources)
+    each = sources.shape[1]
+    result = many(graph, sources.reshape(axis_size * each), **how)
+    return jax.tree.map(lambda v: v.reshape(axis_size, each, *v.shape[1:]), result)
 
 
-def _not_persistent_sources(graph, sources, *, parents, deterministic) -> str | None:
-    return _not_persistent(
-        graph, sources, None, parents=parents, deterministic=deterministic, bounds=()
-    )
+def _not_persistent_sources(graph, sources, **_) -> str | None:
+    return _not_persistent(graph, sources, None, bounds=())
 
 
 @many.register(

@@ -9,12 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from pallas_kernels.bfs.api import BFSConfig
+from pallas_kernels.bfs.mesh.api import bfs as kernel
+
 from ..._core.platforms import using
 from ...algebra.monoids import min_, plus
 from ...formats.csr import sort_by
 from ...ops.products.spmv.xla import csr_spmv
 from ...sharding.exchange import Local, mine, on_mesh
-from ...sharding.operation import mesh_op, refused, spread
+from ...sharding.operation import mesh_op, one_kernel_refused, refused, spread
 from ...until import check_until
 from ..common.frontier import one_of_each
 from ..common.mesh import capacity_of, compacted, followed, listed, pulled_by, reached_by
@@ -260,3 +263,33 @@ def _joined(local: Local) -> Callable[[Array], Array]:
     rows, cols = local.part.block_shape
     ends, slots = sort_by(jnp.where(row < rows, col, cols), cols)
     return lambda words: local.fold_cols_of_words(over(ends, row[slots], local.along_rows(words)))
+
+
+def _not_in_one_launch(G, source, until, *, parents) -> str | None:
+    del parents
+    if until is not None:
+        return "it goes to the end: `until` stops the other form"
+    if jnp.ndim(source) > 0:
+        return "it takes one source"
+    return one_kernel_refused(G)
+
+
+@op.register("one_launch", backend="pallas", refuse=_not_in_one_launch)
+def one_launch(G, source, until, *, parents, config: BFSConfig | None = None):
+    """Frontiers are exchanged inside the kernel; parents by one pass over the edges after it."""
+    del until
+
+    def body(local: Local, source):
+        levels, own, deep, status = kernel(
+            (local.block.indptr, local.block.indices, local.positions),
+            source,
+            axes=local.part.axes,
+            n=local.part.n,
+            symmetric=G.symmetric,
+            local_levels=parents,
+            config=config,
+        )
+        tree = local.everywhere(smallest_parents(local, own, source)) if own is not None else None
+        return levels, tree, deep, status
+
+    return BFS(*on_mesh(body, G, source))

@@ -24,9 +24,11 @@ from ...algebra.semirings import as_semiring, min_plus
 from ...formats.base import SparseMatrix
 from ...formats.csr import joined
 from ...formats.tuples import Tuples
-from ...ops.tuples import as_tuples, product
+from ...ops.tuples import as_tuples, on_tuples, product
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.derivatives import fixed_point
+from ..fixpoint.api import Fixpoint
+from ..fixpoint.xla import differs
 from ..paths.acyclic import topological_sort
 from . import levels
 
@@ -119,8 +121,7 @@ def closure(
         plan = _plan(T)
         if plan is not None:
             pieces, deep = plan
-            width = levels.width_of(pieces)
-            x = levels.evaluate(semiring, T.values, x0, pieces, width=width)
+            x = levels.evaluate(semiring, T.values, x0, pieces)
             return Closure(x, jnp.int32(deep), jnp.asarray(True))
     if until is None and star is not None:
         if n > MOST_VERTICES:
@@ -142,6 +143,18 @@ def closure(
     bounded = unchanged() | max_iterations(2 * n + 2) if until is None else until
     x, iterations, converged = _iterated(semiring, T, x0, bounded)
     return Closure(_differentiable(semiring, T, x0, x), iterations, converged)
+
+
+@on_tuples
+def fixpoint(A, x0, semiring, *, until=None, **options):
+    """`fixpoint` of tuples: the `closure` of x0, for `closure=True` or `monotone=True` alone."""
+    asked = {name for name, value in options.items() if value}
+    if not asked or asked - {"closure", "monotone"}:
+        raise ValueError(
+            "over tuples `fixpoint` solves `x = x0 + x A`: it takes `until` and `closure` or "
+            f"`monotone`; got {sorted(asked)}. For another loop call `vxm` in `jax.lax.while_loop`."
+        )
+    return Fixpoint(*closure(A, semiring, start=x0, until=until), jnp.int32(0))
 
 
 def _start(semiring: Semiring, T: Tuples, start: Any, n: int) -> Any:
@@ -205,11 +218,11 @@ def _iterated(semiring: Semiring, T: Tuples, x0: Any, until: Until) -> tuple[Any
     def step(state):
         x, k, _, _ = state
         y = _step(semiring, T, x0, x)
-        pairs = list(zip(jax.tree.leaves(x), jax.tree.leaves(y), strict=True))
-        same = functools.reduce(jnp.logical_and, (jnp.all((a == b) | _nan(a, b)) for a, b in pairs))
+        other = jax.tree.leaves(jax.tree.map(differs, x, y))
+        same = ~functools.reduce(jnp.logical_or, map(jnp.any, other))
         change = sum(
-            jnp.sum(jnp.where((a == b) | _nan(a, b), 0, jnp.abs(a - b)))
-            for a, b in pairs
+            jnp.sum(jnp.where(d, jnp.abs(a - b), 0))
+            for a, b, d in zip(jax.tree.leaves(x), jax.tree.leaves(y), other, strict=True)
             if jnp.issubdtype(a.dtype, jnp.inexact)
         )
         stop = until.holds(iteration=k + 1, unchanged=same, residual=change)
@@ -222,27 +235,24 @@ def _iterated(semiring: Semiring, T: Tuples, x0: Any, until: Until) -> tuple[Any
     return x, k, done
 
 
-def _nan(a: Array, b: Array) -> Array:
-    return (a != a) & (b != b)
-
-
 def _differentiable(semiring: Semiring, T: Tuples, x0: Any, x: Any) -> Any:
     """x with the derivative of the solution of `x = x0 + x A` in its real leaves."""
     leaves, tree = jax.tree.flatten(x)
-    real = [jnp.issubdtype(v.dtype, jnp.inexact) for v in leaves]
-    flat, back = ravel_pytree([v for v, on in zip(leaves, real, strict=True) if on])
+    others = [None if jnp.issubdtype(v.dtype, jnp.inexact) else v for v in leaves]
+
+    def real(leaves):
+        return ravel_pytree([v for v, o in zip(leaves, others, strict=True) if o is None])
+
+    flat, back = real(leaves)
+
+    def whole(flat, others):
+        found = iter(back(flat))
+        return tree.unflatten([next(found) if o is None else o for o in others])
 
     def step(flat, semiring, T, x0, others):
-        found, rest = iter(back(flat)), iter(others)
-        x = jax.tree.unflatten(tree, [next(found) if on else next(rest) for on in real])
-        y = jax.tree.leaves(_step(semiring, T, x0, x))
-        return ravel_pytree([v for v, on in zip(y, real, strict=True) if on])[0]
+        return real(jax.tree.leaves(_step(semiring, T, x0, whole(flat, others))))[0]
 
-    others = [v for v, on in zip(leaves, real, strict=True) if not on]
-    found = iter(back(fixed_point(step, (semiring, T, x0, others), flat)))
-    return jax.tree.unflatten(
-        tree, [next(found) if on else v for v, on in zip(leaves, real, strict=True)]
-    )
+    return whole(fixed_point(step, (semiring, T, x0, others), flat), others)
 
 
 # ---- Elimination ----

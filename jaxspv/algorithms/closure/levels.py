@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.derivatives.tangents import is_zero
+from ..._core.derivatives import is_zero
 from ..._core.operation import Operation, typed
 from ..._core.operations.tuples import Each, choose, ones_unless, take
+from ..._core.pytree import is_concrete
 
 WASTE = 2  # places per edge that rows of one length may take
 
@@ -25,14 +26,16 @@ class Pieces(NamedTuple):
     """The plan of a graph: P pieces, in each C edges to at most W vertices in a row.
 
     Attributes:
-        vertex: (P, W) the vertices of each piece, n where there are fewer.
-        source: (P, C) where the source of an edge is held; any place in padding. (P, D) where all W
-            vertices of a piece have the same sources.
-        slot: (P, C) the slot of an edge, -1 in padding.
-        segment: (P, C) which of the W vertices it leads to, or None where C = W D and each vertex
-            has D places.
+        vertex: (P, W) the vertices of each piece, n where there are fewer; (n + W,) all vertices by
+            level, and n, where `first` is given.
+        source: (P, C) where the source of an edge is held; any place in padding. (P, D, W) where
+            each vertex has D places, (P, D) where all W vertices of a piece have the same sources,
+            None where these are the whole piece before.
+        slot: (P, C) or (P, D, W) the slot of an edge, -1 in padding.
+        segment: (P, C) which of the W vertices it leads to, or None where each has D places.
         first: (P,) where the vertices of a piece are held, or None where every source is in the
-            piece before: then only that one is held.
+            piece before: then only that one is held, and the first piece, which has no edges, is
+            missing in `source` and `slot`.
         place: (n,) where each vertex is found in the end.
     """
 
@@ -73,19 +76,23 @@ def _cut_by_vertices(source, target, slot, level, rank, order, width, deep) -> P
     vertex[piece, offset] = order
     to = rank[target]
     ends = np.searchsorted(to, np.arange(n))
-    at = piece[to], offset[to], np.arange(to.size) - ends[to]
+    at = piece[to], np.arange(to.size) - ends[to], offset[to]
     held = rank[source]
     first = np.full(P, n)
     np.minimum.at(first, piece, np.arange(n))
     near = bool(np.all(piece[held] == piece[to] - 1))
-    sources, slots = np.zeros((P, width, deep), np.int64), np.full((P, width, deep), -1)
+    sources, slots = np.zeros((P, deep, width), np.int64), np.full((P, deep, width), -1)
     sources[at], slots[at] = (offset[held] if near else held), slot
     place = (piece * width + offset)[rank] if near else rank
-    common = sources.max(1)
-    if np.all((sources == common[:, None]) | (slots < 0)):
+    common = sources.max(2)
+    if np.all((sources == common[..., None]) | (slots < 0)):
         sources = common
-    found = vertex, sources.reshape(P, -1), slots.reshape(P, -1), None
-    return _narrow(Pieces(*found, None if near else first, place))
+    if near:
+        whole = sources.shape == (P, width) and np.all(sources[1:] == np.arange(width))
+        sources = None if whole else sources[1:]
+        return _narrow(Pieces(vertex, sources, slots[1:], None, None, place))
+    by_rank = np.append(order, np.full(width, n))
+    return _narrow(Pieces(by_rank, sources, slots, None, first, place))
 
 
 def _cut_by_edges(source, target, slot, level, rank, order) -> Pieces:
@@ -104,44 +111,85 @@ def _cut_by_edges(source, target, slot, level, rank, order) -> Pieces:
     segments = np.full((P, size), width)
     sources[piece, offset], slots[piece, offset] = rank[source], slot
     segments[piece, offset] = segment
-    vertex = np.append(order, np.full(width, n))  # all of them, by rank
-    return _narrow(Pieces(vertex[None], sources, slots, segments, first, rank))
+    by_rank = np.append(order, np.full(width, n))
+    return _narrow(Pieces(by_rank, sources, slots, segments, first, rank))
 
 
 def _narrow(pieces: Pieces) -> Pieces:
     return Pieces(*(None if v is None else v.astype(np.int32) for v in pieces))
 
 
-@functools.partial(jax.jit, static_argnames="width")
-def evaluate(semiring: Any, values: Any, x0: Any, pieces: Pieces, *, width: int) -> Any:
+class Known(NamedTuple):
+    """What is known of a plan when it is compiled.
+
+    Attributes:
+        width: the vertices of a piece.
+        full: no place is padding.
+        run: the slot of the first place, if those of all places follow one another, else None.
+        at_first: x0 is zero beyond the first piece.
+    """
+
+    width: int
+    full: bool
+    run: int | None
+    at_first: bool
+
+
+def evaluate(semiring: Any, values: Any, x0: Any, pieces: Pieces) -> Any:
     """The closure of x0 (n, ...): each vertex's own value joined with what its edges bring."""
-    add, n = semiring.add, jax.tree.leaves(x0)[0].shape[0]
+    near = pieces.first is None
+    width = pieces.vertex.shape[1] if near else pieces.vertex.size - pieces.place.size
+    slot = pieces.slot.reshape(-1)
+    full = bool((slot >= 0).all())
+    run = int(slot[0]) if full and slot.size and bool((np.diff(slot) == 1).all()) else None
+    at_first = near and _is_zero(semiring, x0, pieces.vertex[1:])
+    where = None
+    if run is None:
+        where = np.full(jax.tree.leaves(values)[0].shape[0], slot.size, np.int32)
+        where[slot[slot >= 0]] = np.flatnonzero(slot >= 0)
+    known = Known(width, full, run, at_first)
+    return _evaluated(semiring, values, x0, pieces, where, known=known)
+
+
+def _is_zero(semiring: Any, x0: Any, vertex: np.ndarray) -> bool:
+    """Whether x0 is known to be the zero of the semiring at these vertices, n for none."""
+    if not is_concrete(x0):
+        return False
+    at = vertex[vertex < jax.tree.leaves(x0)[0].shape[0]]
+    same = jax.tree.map(
+        lambda v, z: bool((np.asarray(v)[at] == z).all()), x0, semiring.add.like(x0)
+    )
+    return all(jax.tree.leaves(same))
+
+
+@functools.partial(jax.jit, static_argnames="known")
+def _evaluated(semiring, values, x0, pieces, where, *, known):
+    """`evaluate`; where: (slots,) the place of each slot in the pieces, None if they are a run."""
+    add, n, width = semiring.add, jax.tree.leaves(x0)[0].shape[0], known.width
     zero = add.like(x0)
-    pieces = lax.optimization_barrier(pieces)  # constants are not folded for seconds
-    edges = ones_unless(pieces.slot >= 0, _in_pieces(values, pieces.slot))
+    pieces, where = lax.optimization_barrier((pieces, where))  # constants are not folded
+    edges = jax.tree.map(lambda v: _in_pieces(v, pieces.slot, where, known.run), values)
+    edges = edges if known.full else ones_unless(pieces.slot >= 0, edges)
+    by_row = pieces.segment is None
+    mul = Each(Each(semiring.mul)) if by_row else Each(semiring.mul)
 
     def brought(held, piece, edges):
         """What the edges of a piece bring to its vertices, (width, ...)."""
-        valid = piece.slot >= 0
-        x = take(held, piece.source)
-        if piece.source.shape != valid.shape:
-            times = valid.shape[0] // max(piece.source.shape[0], 1)
-            x = jax.tree.map(lambda v: jnp.tile(v, (times, *(1,) * (v.ndim - 1))), x)
-        x = ones_unless(valid, x)
-        terms = Each(semiring.mul)(x, edges)
+        valid, at = piece.slot >= 0, piece.source
+        x = held if at is None else take(held, at)
+        if at is None or at.ndim < valid.ndim:
+            x = jax.tree.map(lambda v: jnp.repeat(v[:, None], width, 1), x)
+        terms = mul(x if known.full else ones_unless(valid, x), edges)
         terms = jax.tree.map(lambda t, v: t.astype(v.dtype), terms, x0)
-        if piece.segment is not None:
+        if not by_row:
             return add.segment_reduce(terms, piece.segment, width, sorted=True)
-        terms = choose(valid, terms, zero)
-        rows = jax.tree.map(lambda t: t.reshape(width, -1, *t.shape[1:]), terms)
-        return jax.vmap(lambda t: add.reduce(t, 0))(rows)
-
-    def own(vertex):
-        return choose(vertex < n, take(x0, vertex), zero)
+        terms = terms if known.full else choose(valid, terms, zero)
+        return jax.vmap(add.reduce, (1, None))(terms, 0) if add.of_tuples else add.reduce(terms, 0)
 
     def near(held, step):
-        piece, edges = step
-        found = Each(add.op)(own(piece.vertex), brought(held, piece, edges))
+        own, piece, edges = step
+        found = brought(held, piece, edges)
+        found = found if own is None else Each(add.op)(own, found)
         return found, found
 
     def far(held, step):
@@ -152,25 +200,24 @@ def evaluate(semiring: Any, values: Any, x0: Any, pieces: Pieces, *, width: int)
             lambda v, w: lax.dynamic_update_slice_in_dim(v, w, piece.first, 0), held, found
         ), None
 
-    steps = pieces._replace(place=None)
-    if pieces.first is None:
-        blank = jax.tree.map(lambda z, v: jnp.full((width, *v.shape[1:]), z, v.dtype), zero, x0)
-        _, found = lax.scan(near, blank, (steps, edges))
-        found = jax.tree.map(lambda v: v.reshape(-1, *v.shape[2:]), found)
-    else:
-        order = _in_order(pieces, n, width)
-        found, _ = lax.scan(far, own(order), (steps._replace(vertex=None), edges))
+    own = choose(pieces.vertex < n, take(x0, pieces.vertex), zero)
+    steps = pieces._replace(place=None, vertex=None)
+    if pieces.first is not None:
+        return take(lax.scan(far, own, (steps, edges))[0], pieces.place)
+    start, rest = (jax.tree.map(lambda v, at=at: v[at], own) for at in (0, slice(1, None)))
+    _, found = lax.scan(near, start, (None if known.at_first else rest, steps, edges))
+    found = jax.tree.map(
+        lambda v, f: jnp.concatenate([v[None], f]).reshape(-1, *v.shape[1:]), start, found
+    )
     return take(found, pieces.place)
 
 
-def _in_pieces(values: Any, slot: Array) -> Any:
+def _in_pieces(values: Array, slot: Array, where: Array | None, run: int | None) -> Array:
     """`values[slot]`; each slot comes at most once, so that the transpose is a gather too."""
-    flat, count = slot.reshape(-1), jax.tree.leaves(values)[0].shape[0]
-    where = jnp.full(count, slot.size, jnp.int32)
-    where = where.at[jnp.where(flat < 0, count, flat)].set(
-        jnp.arange(slot.size, dtype=jnp.int32), mode="drop"
-    )
-    return jax.tree.map(lambda v: moved(v, slot, where), values)
+    if run is None:
+        return moved(values, slot, where)
+    found = lax.slice_in_dim(values, run, run + slot.size)
+    return found.reshape(*slot.shape, *values.shape[1:])
 
 
 def _tangent(primals, tangents, result):
@@ -195,16 +242,3 @@ moved = Operation(
 @moved.register("gather")
 def _moved(values: Array, slot: Array, where: Array) -> Array:
     return take(values, slot)
-
-
-def _in_order(pieces: Pieces, n: int, width: int) -> Array:
-    """The vertices by rank, and n for a window beyond them."""
-    by_rank = jnp.full(n + width, n, jnp.int32)
-    return by_rank.at[pieces.place].set(jnp.arange(n, dtype=jnp.int32))
-
-
-def width_of(pieces: Pieces) -> int:
-    """The vertices of a piece."""
-    if pieces.segment is None:
-        return pieces.vertex.shape[1]
-    return pieces.vertex.shape[1] - pieces.place.shape[0]

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.derivatives.tangents import is_inexact, is_zero, jvp_of_perturbed
+from ..._core.derivatives import is_inexact, is_zero, jvp_of_perturbed
 
 
 def constant(primals: Any, tangents: Any, result: Any, **static: Any) -> Any:

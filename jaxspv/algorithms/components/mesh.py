@@ -10,8 +10,7 @@ from pallas_kernels.components.mesh import components as kernel
 from ..._core.batching import while_going
 from ..._core.platforms import using
 from ...sharding.exchange import Local, on_mesh
-from ...sharding.kernels import one_kernel_refused
-from ...sharding.operation import mesh_op
+from ...sharding.operation import mesh_op, one_kernel_refused
 from ..common.status import finished
 from .api import counted, hooked
 

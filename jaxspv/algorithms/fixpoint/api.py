@@ -15,12 +15,12 @@ from pallas_kernels.sssp.rounds import most_rounds
 from ..._core.batching import vmapped
 from ..._core.native_loops import read
 from ..._core.operation import Operation, typed
+from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import pytree_dataclass, result_tuple
 from ...algebra.semirings import Semiring, as_semiring, min_plus, plus_times
 from ...graph import Graph, as_graph, register_layout
 from ...ops.products.common.elementwise import trace
-from ...ops.products.row_layouts.layout import Rows, arrange
 from ...ops.products.spmv.api import op as spmv_op
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.status import finished
@@ -61,16 +61,15 @@ class FixpointLayout:
     """The layout "fixpoint".
 
     Attributes:
-        rows: bins and values of the transpose, on a GPU; else None.
-        kernel: the same for the kernel of all elements, on a GPU; None after new values.
+        kernel: the in-edges for the kernel of all elements, on a GPU; None after new values.
         push: on a GPU, what the layout "sssp" has for the kernel that pushes; else None.
     """
 
-    rows: Rows | None
     kernel: dict[str, Array] | None = None
     push: Any = None
 
 
+@overloadable
 def fixpoint(
     A: Matrix,
     x0: Vector,
@@ -118,7 +117,8 @@ def fixpoint(
 
     Raises:
         TypeError: wrong kinds of arguments; a step gives another dtype than that of x0.
-        ValueError: wrong shapes; both `closure` and `update`.
+        ValueError: wrong shapes; both `closure` and `update`; of tuples, another loop than
+            `x = x0 + x A`.
 
     Differentiable in `A.data`, operands, captured arrays and the semiring's parameters, both modes:
     by the implicit function theorem at the last x, where the step must contract (x0 has no
@@ -236,15 +236,12 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
 
 def _revalue(layout: FixpointLayout, graph: Graph) -> FixpointLayout:
     push = None if layout.push is None else push_revalued(layout.push, graph)
-    inn = graph.out if graph.inn is None else graph.inn
-    return FixpointLayout(layout.rows and layout.rows.revalued(inn), None, push)
+    return FixpointLayout(None, push)
 
 
 @register_layout("fixpoint", revalue=_revalue)
 def _layout(graph: Graph) -> FixpointLayout:
-    assert graph.inn is not None
-    kernel = gpu_dense.kernel_layout(graph)
-    return FixpointLayout(arrange(graph.inn), kernel, push_layout(graph))
+    return FixpointLayout(gpu_dense.kernel_layout(graph), push_layout(graph))
 
 
 def _tangent(primals, tangents, result, **static):

@@ -19,7 +19,7 @@ from pallas_kernels.sssp.rounds import most_rounds
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ...graph import Graph
-from ..common.in_edges import sliced_in_edges
+from ..common.edges import sliced_in_edges
 from .step import Call, of_call
 from .xla import differs, unbounded
 

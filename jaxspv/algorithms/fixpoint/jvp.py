@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
-from ..._core.derivatives.tangents import dense_tangent, is_zero
+from ..._core.derivatives import dense_tangent, is_zero
 from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
 from ..common.derivatives import richardson

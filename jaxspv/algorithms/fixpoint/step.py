@@ -91,12 +91,11 @@ def pull_of(call: Call) -> Callable[[Array], Array]:
         return lambda x: _joined(semiring, graph, x, missing)
     if monotone and not _annihilates(semiring, graph.dtype, x0.dtype):
         semiring = _masked(semiring, x0.dtype, graph.dtype, missing)
-    layout = graph.layouts.get("fixpoint")
-    rows = None if layout is None else layout.rows
-    M = graph.out.T if layout is None or graph.inn is None else graph.inn
+    known = "fixpoint" in graph.layouts and graph.inn is not None
+    M = graph.inn if known else graph.out.T
 
     def pull(x):
-        return spmv_op(semiring, M, x, rows, flip=True)
+        return spmv_op(semiring, M, x, None, flip=True)
 
     return pull
 

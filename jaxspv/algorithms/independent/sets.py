@@ -206,10 +206,14 @@ def _members(graph: Graph, members: Array, status: Array | int = 0) -> Independe
     return IndependentSet(members, jnp.sum(members, dtype=jnp.int32), jnp.int32(status))
 
 
-def _colors(graph: Graph, colors: Array, status: Array | int = 0) -> Coloring:
+def _colors(
+    graph: Graph, colors: Array, status: Array | int = 0, count: Array | None = None
+) -> Coloring:
     if graph.exists is not None:
         colors = jnp.where(graph.exists, colors, -1)
-    return Coloring(colors, jnp.max(colors, initial=-1) + 1, jnp.int32(status))
+    if count is None or graph.exists is not None:
+        count = jnp.max(colors, initial=-1) + 1
+    return Coloring(colors, count, jnp.int32(status))
 
 
 def _not_in_one_launch(graph: Graph, given: Array | None) -> str | None:

@@ -33,7 +33,7 @@ from ..common.status import finished
 from ..common.weights import check_weights, with_real_weights
 from .jvp import implicit_tangent
 from .layout import strength_of
-from .xla import pagerank_xla, pull_row_bins
+from .xla import pagerank_xla
 
 if TYPE_CHECKING:
     from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
@@ -277,15 +277,10 @@ def _no_links(graph, *_) -> str | None:
 
 @op.register("pull", refuse=_no_links)
 def _pull(graph, p, damping, tol, max_iterations, min_iterations):
-    """Each vertex gathers from its in-edges: a product, or by row bins where there are some."""
+    """Each vertex gathers from its in-edges, by a product."""
     links = graph.layouts["pagerank"]
-    if links.rows is None and links.bins is None:
-        inn = graph.out.T if graph.inn is None else graph.inn
-        pull = functools.partial(_pulled, inn, plus_second if links.ones else plus_times)
-    elif links.rows is None:
-        pull = pull_row_bins(links.bins, 1)
-    else:
-        pull = pull_row_bins(links.rows.bins, links.rows.values)
+    inn = graph.out.T if graph.inn is None else graph.inn
+    pull = functools.partial(_pulled, inn, plus_second if links.ones else plus_times)
     return _run(pull, graph, links.strength, p, damping, tol, max_iterations, min_iterations)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.derivatives.tangents import is_zero, jvp_of_perturbed
+from ..._core.derivatives import is_zero, jvp_of_perturbed
 
 
 def implicit_tangent(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,9 +12,7 @@ from ..._core.pytree import pytree_dataclass, static
 from ..._core.reductions import sum_in_double
 from ...formats import CSR
 from ...graph import Graph, register_layout
-from ...ops.products.row_layouts.bins import RowBins, build
-from ...ops.products.row_layouts.layout import Rows, arrange
-from ..common.in_edges import sliced_in_edges
+from ..common.edges import sliced_in_edges
 from ..common.weights import check_weights, facts_of
 
 MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
@@ -24,18 +20,14 @@ MOST_ENTRIES = 2**30  # of the kernel, which counts its padded entries in int32
 
 @pytree_dataclass
 class PageRankLayout:
-    """The layout "pagerank": the out-strength of each vertex, on a GPU the in-edges in row bins.
+    """The layout "pagerank": the out-strength of each vertex, on a GPU the in-edges.
 
     Attributes:
-        rows: bins and values of the transpose, on a GPU, unless every weight is 1.
-        bins: the bins alone, on a GPU, where every weight is 1.
         strength: (n,) row sums of A.
         ones: whether every weight is 1.
         kernel: on a GPU, float32: the in-edges as the kernel wants them, `sliced_in_edges`.
     """
 
-    rows: Rows | None
-    bins: Any
     strength: Array
     kernel: dict[str, Array] | None = None
     ones: bool = static(default=False)
@@ -51,10 +43,8 @@ def strength_of(graph: Graph) -> Array:
 
 def _revalue(links: PageRankLayout, graph: Graph) -> PageRankLayout:
     """The layout with new values, which are used even if all were 1 before."""
-    assert graph.inn is not None
-    bins = links.bins if links.rows is None else links.rows.bins
-    rows = None if bins is None else Rows(bins, bins.arrange(graph.inn.data[: bins.nse]))
-    return PageRankLayout(rows, None, strength_of(graph))
+    del links
+    return PageRankLayout(strength_of(graph))
 
 
 @jax.jit
@@ -77,18 +67,9 @@ def _layout(graph: Graph) -> PageRankLayout:
     check_weights(graph)
     unweighted = facts_of(graph).ones
     if not on_gpu(graph.out.indices):
-        return PageRankLayout(None, None, _strength_on_host(graph), ones=unweighted)
+        return PageRankLayout(_strength_on_host(graph), ones=unweighted)
     strength = _strength_on_host(graph) if by_numpy(graph.data) else _strength_on_device(graph.out)
-    kernel, bins = _on_device(graph, None if unweighted else graph.inn.data)
-    if unweighted:
-        return PageRankLayout(None, bins, strength, kernel, ones=True)
-    return PageRankLayout(arrange(graph.inn, bins=bins), None, strength, kernel)
-
-
-def _on_device(graph: Graph, values: Array | None) -> tuple[dict[str, Array] | None, RowBins]:
-    """The kernel's arrays, if it runs, and the bins."""
-    assert graph.inn is not None
     many = graph.nse >= MOST_ENTRIES and int(graph.out.count) >= MOST_ENTRIES
     runs = graph.dtype == np.float32 and not many
-    kernel = sliced_in_edges(graph, values) if runs else None
-    return kernel, build(graph.inn.indptr, graph.inn.indices, graph.shape)
+    kernel = sliced_in_edges(graph, None if unweighted else graph.inn.data) if runs else None
+    return PageRankLayout(strength, kernel, unweighted)

@@ -17,9 +17,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ...ops.products.row_layouts import binned
-from ...ops.products.row_layouts.bins import RowBins
-
 
 class _State(NamedTuple):
     scores: jax.Array
@@ -47,7 +44,7 @@ def pagerank_xla(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Scores, number of iterations, and whether the last L1 change was <= tol.
 
-    pull(z)[j] = sum over the edges i -> j of A[i, j] z[i] (`pull_row_bins`).
+    pull(z)[j] = sum over the edges i -> j of A[i, j] z[i].
     strength: (n,) row sums of A, >= 0. personalization, the start too: (n,) or (n, B), columns of
     sum 1, in the dtype of the result; of B columns each stops on its own:
     results (n, B), (B,), (B,).
@@ -92,16 +89,3 @@ def pagerank_xla(
     )
     end = lax.while_loop(lambda state: jnp.any(active(state)), step, start)
     return end.scores, end.iterations, end.change <= tol
-
-
-def pull_row_bins(layout: RowBins, values: Any) -> Callable[[jax.Array], jax.Array]:
-    """`pull` on the row bins of A transposed; values: arranged, or 1 for an unweighted graph."""
-
-    def pull(scaled: jax.Array) -> jax.Array:
-        return binned.spmv(layout, values, scaled, mul=_times, combine=lax.add, identity=0)
-
-    return pull
-
-
-def _times(weight: jax.Array, share: jax.Array) -> jax.Array:
-    return weight.astype(share.dtype) * share

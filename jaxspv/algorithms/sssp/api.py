@@ -219,10 +219,7 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
         targets=targets,
         rule=rule,
     )
-    if until is not None:
-        distances, tree = _settled(until, distances, tree)
-    if parents and deterministic:
-        tree = shortest_path_tree(out.indptr, out.indices, out.data, distances, source)
+    distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
     negative = layout["negative"] if layout else _any_negative(graph)
     return SSSP(distances, tree, steps, ~negative, _overflow(graph, distances), status)
 
@@ -244,11 +241,16 @@ def _any_negative(graph: Graph) -> Array:
     return jnp.any(valid & (graph.data < 0))
 
 
-def _settled(until: Until, distances: Array, tree: Array | None) -> tuple[Array, Array | None]:
-    """Marks vertices beyond the limit of `until` as unreached."""
-    top = infinity(distances.dtype)
-    distances = jnp.where(distances <= until.limit(distances, top), distances, top)
-    return distances, None if tree is None else jnp.where(distances == top, -1, tree)
+def _asked(graph, source, until, found, parents: bool, deterministic: bool):
+    """Distances and tree as asked for: vertices beyond the limit of `until` are unreached."""
+    distances, tree = found
+    if until is not None:
+        top = infinity(distances.dtype)
+        distances = jnp.where(distances <= until.limit(distances, top), distances, top)
+        tree = None if tree is None else jnp.where(distances == top, -1, tree)
+    if parents and deterministic:
+        tree = shortest_path_tree(OutEdges.of(graph.out), distances, source)
+    return distances, tree if parents else None
 
 
 @op.register("native", backend="cpu", refuse=native.refuse, batched="vmap")
@@ -258,12 +260,7 @@ def _native(graph, source, until, delta, *, parents, deterministic, max_steps, s
     if graph.n == 0 or graph.nse == 0:
         return _run(graph, source, until, _Run(None, parents, deterministic, max_steps, False))
     distances, tree, steps, converged, overflow = native.search(graph, source, until)
-    if until is not None:
-        distances, tree = _settled(until, distances, tree)
-    if parents and deterministic:
-        out = graph.out
-        tree = shortest_path_tree(out.indptr, out.indices, out.data, distances, source)
-    tree = tree if parents else None
+    distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
     return SSSP(distances, tree, steps, converged, overflow, jnp.int32(0))
 
 
@@ -311,7 +308,7 @@ class _Run(NamedTuple):
 def _run(graph, source, until, how: _Run):
     out, parents, deterministic = graph.out, how.parents, how.deterministic
     paths = search(
-        OutEdges(out.indptr, out.indices, out.data),
+        OutEdges.of(out),
         source,
         delta=how.delta,
         stop=None if until is None else _stop(until),
@@ -319,11 +316,8 @@ def _run(graph, source, until, how: _Run):
         parents=parents and not deterministic,
         sure=how.sure,
     )
-    distances, tree = paths.distances, paths.parents
-    if until is not None:
-        distances, tree = _settled(until, distances, tree)
-    if parents and deterministic:
-        tree = shortest_path_tree(out.indptr, out.indices, out.data, distances, source)
+    found = paths.distances, paths.parents
+    distances, tree = _asked(graph, source, until, found, parents, deterministic)
     return SSSP(distances, tree, paths.steps, paths.converged, paths.overflow, jnp.int32(0))
 
 

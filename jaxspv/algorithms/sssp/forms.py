@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import batch_any
-from ..._core.operation import Operation
+from ..._core.operation import Operation, typed
 from ...algebra.semirings import min_plus
 from ...graph import Graph
 from ...ops.products.mxv.api import mxv
@@ -21,8 +20,6 @@ from .delta_stepping import bellman_ford, delta_stepping, overflow
 from .tree.parents import parents_cpu, parents_xla
 from .xla import OutEdges, infinity, wraps
 
-Form = Literal["cpu", "xla"]
-TREES: dict[Form, Callable[..., Array]] = {"cpu": parents_cpu, "xla": parents_xla}
 MOST_STEPS = np.int32(np.iinfo(np.int32).max)
 
 
@@ -73,7 +70,7 @@ def search(
         parents: whether to return the vertex that gave each label last, static. Where the run
             converged they are a tree of shortest paths: a label is passed on only where it gets
             smaller, and rounded sums along a cycle of weights >= 0 never do, so zero and absorbed
-            weights make no cycle. Far cheaper than the tree of `tree_of`, which depends
+            weights make no cycle. Far cheaper than the `shortest_path_tree`, which depends
             on the distances alone; this one depends on the order of relaxations.
 
     Cost: with buckets about O(n + nse) as long as delta is near `delta_of`; Bellman-Ford
@@ -92,49 +89,25 @@ def search(
     return _solve(parents, stop, graph, source, delta, most, sure)
 
 
-def tree_of(
-    form: Form, indptr: Array, indices: Array, weights: Array, distances: Array, source: Array
-) -> Array:
-    """The tree of shortest paths that the distances determine.
-
-    `parents[v] = the tight predecessor u of v of smallest (hops[u], u)`, where an edge u -> v is
-    tight if v is reached and `distances[u] + weight = distances[v]`, and hops counts the tight
-    edges from the source. The source is its own parent; -1 where unreached.
-
-    Args:
-        form: "cpu" (one vertex after the other, in native loops) or "xla" (a level of hops at a
-            time), static.
-        indptr, indices, weights, source: as in `search`.
-        distances: (n,), what it returned.
-
-    Returns:
-        (n,) int32.
-
-    Cost: O(n + nse); each edge of a reached vertex is read one time.
-    """
-    n = indptr.shape[0] - 1
-    source = jnp.asarray(source, jnp.int32)
-    if n == 0 or indices.shape[0] == 0:
-        tree = _no_edges(n, weights.dtype, source, True).parents
-        assert tree is not None
-        return tree
-    return TREES[form](OutEdges(indptr, indices, weights), distances, source)
+def _tree(run: Callable[..., Array], graph: OutEdges, distances: Array, source: Array) -> Array:
+    if graph.n == 0 or graph.indices.shape[0] == 0:
+        return jnp.where(jnp.arange(graph.n, dtype=jnp.int32) == source, source, -1).astype(
+            jnp.int32
+        )
+    return run(graph, distances, source)
 
 
-def shortest_path_tree(
-    indptr: Array, indices: Array, weights: Array, distances: Array, source: Array
-) -> Array:
-    """`tree_of` in the form for the platform that is lowered for."""
-    return path_tree(indptr, indices, weights, distances, source)
-
-
-def _type_of_tree(indptr, indices, weights, distances, source):
-    return jax.ShapeDtypeStruct(distances.shape, jnp.int32)
-
-
-path_tree = Operation("shortest-path tree", types=_type_of_tree, internal=True)
-for _form in TREES:
-    path_tree.register("tree", backend=_form, batched="map")(functools.partial(tree_of, _form))
+# `parents[v] = the tight predecessor u of v of smallest (hops[u], u)`, (n,) int32, where an edge
+# u -> v is tight if v is reached and `distances[u] + weight = distances[v]`, and hops counts the
+# tight edges from the source. The source is its own parent; -1 where unreached. O(n + nse).
+shortest_path_tree = Operation(
+    "shortest-path tree",
+    types=lambda graph, distances, source: typed(jnp.int32, graph.n),
+    internal=True,
+)
+_on_cpus, _in_levels = (functools.partial(_tree, run) for run in (parents_cpu, parents_xla))
+shortest_path_tree.register("tree", backend="cpu", batched="map")(_on_cpus)
+shortest_path_tree.register("tree", batched="map")(_in_levels)
 
 
 def delta_of(mean: float, n: int, entries: int, dtype: Any) -> Any:
@@ -230,5 +203,5 @@ def relax(
     live = (tail < n) & (before != top)
     weights = jnp.where(live, out.data, jnp.zeros((), out.dtype))
     overflow = jnp.any(live & wraps(before, weights))
-    tree = shortest_path_tree(out.indptr, out.indices, out.data, d, source) if parents else None
+    tree = shortest_path_tree(OutEdges.of(out), d, source) if parents else None
     return d, tree, steps, still, overflow

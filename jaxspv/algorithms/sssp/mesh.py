@@ -2,25 +2,174 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.derivatives.tangents import is_zero
+from pallas_kernels.sssp.mesh.api import sssp as kernel
+
+from ..._core.derivatives import is_zero
 from ..._core.platforms import using
 from ..._core.pytree import is_concrete
-from ...algebra.monoids import plus
+from ...algebra.monoids import min_, plus
 from ...sharding.exchange import Local, mine, on_mesh
-from ...sharding.operation import least_weight, mesh_op
+from ...sharding.graph import ShardedGraph
+from ...sharding.operation import least_weight, mesh_op, one_kernel_refused
 from ...until import check_until, iteration_limit
 from ..bfs.mesh import NO_VERTEX, least_tail, search, smallest_parents
+from ..common.frontier import one_of_each
+from ..common.mesh import capacity_of, compacted, followed, listed, relaxed
 from ..common.sources import check_source
 from ..common.status import finished, without_negative_cycle
 from .api import SSSP, UNTIL
-from .forms import MOST_STEPS
-from .mesh_rounds import lengths_of
+from .forms import MOST_STEPS, width_over_mean
 from .tree.jvp import sum_to_root
 from .xla import extend, infinity, wraps
+
+
+class State(NamedTuple):
+    """Between steps, on each device: `length` and `pending` of its vertices; the rest is common.
+
+    Attributes:
+        length: (r,) the best so far.
+        pending: (r,) bool: has edges, and is shorter than when these were last relaxed.
+        least: of the lengths of all pending vertices; infinity: none is pending.
+        edges: that leave pending vertices, in the dtype of lengths; at most `capacity` + 1.
+        steps: int32.
+        at: (targets,) lengths of the target nodes of `until`.
+    """
+
+    length: Array
+    pending: Array
+    least: Array
+    edges: Array
+    steps: Array
+    at: Array
+
+
+class _SparseState(NamedTuple):
+    """Steps while few edges are pending, on each device.
+
+    Attributes:
+        state: as between other steps.
+        places: (capacity,) int32, the pending vertices of this device, then r.
+        claims: (r,) int32, scratch.
+    """
+
+    state: State
+    places: Array
+    claims: Array
+
+
+def width_of(local: Local) -> tuple[Array, Array]:
+    """The width of `delta_stepping`, by weights on all devices, and whether one is negative."""
+    data = local.block.data
+    top = infinity(data.dtype)
+    valid = jnp.arange(data.shape[0], dtype=jnp.int32) < local.block.indptr[-1]
+    finite = jnp.where(valid & (data < top), data, jnp.zeros((), data.dtype))
+    stored = local.block.indptr[-1].astype(jnp.float32)
+    below = jnp.any(finite < 0).astype(jnp.float32)
+    total, count, negative = local.total(
+        jnp.stack([jnp.sum(finite.astype(jnp.float32)), stored, below])
+    )
+    count = jnp.maximum(count, 1)
+    width = total / count * width_over_mean(local.part.n, count, jnp)
+    if jnp.issubdtype(data.dtype, jnp.integer):
+        width = jnp.maximum(width, 1)
+    return width.astype(data.dtype), negative > 0
+
+
+def lengths_of(
+    local: Local, source: Array, until: Any, delta: Any, most: Array, low_memory: bool = False
+) -> tuple[State, Array]:
+    """Runs delta-stepping; returns the state and whether it converged.
+
+    A step relaxes the pending vertices within a bucket's width of the least length. If a weight is
+    negative it relaxes all pending ones, n times at most: after that there is a negative cycle.
+    While pending vertices have few edges, lists are exchanged, else the lengths of all vertices.
+    low_memory: process the entries in chunks.
+    """
+    dtype = local.block.data.dtype
+    top, r = infinity(dtype), local.part.places
+    width, negative = width_of(local)
+    width = jnp.where(negative, top, width if delta is None else jnp.asarray(delta, dtype))
+    most = jnp.where(negative, jnp.minimum(most, local.part.n), most)
+    targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
+    # The number of edges is sent as one of the lengths, so it needs their dtype to hold it.
+    capacity = capacity_of(local.part, 1) if dtype.itemsize >= 4 else 0
+    degrees = local.fold_rows(jnp.diff(local.block.indptr), plus)
+
+    def common(s: State, length, pending, least, degree):
+        """The state after a step; what all devices must agree on, in one exchange."""
+        at = [jnp.min(jnp.where(mine(local, t), length, top)) for t in targets]
+        edges = jnp.minimum(jnp.sum(degree.astype(jnp.float32)), capacity + 1).astype(dtype)
+        was_sent = lax.all_gather(jnp.stack([least, *at, edges]), local.part.axes)
+        found = jnp.min(was_sent[:, :-1], axis=0)
+        edges = jnp.sum(jnp.minimum(was_sent[:, -1], capacity + 1).astype(jnp.float32))
+        edges = jnp.minimum(edges, capacity + 1).astype(dtype)
+        return State(length, pending, found[0], edges, s.steps + 1, found[1:])
+
+    def stopped(s: State):
+        if until is None:
+            return jnp.asarray(False)
+        reached = [(at < s.least) & ~negative for at in s.at]
+        return jnp.asarray(
+            until.holds(iteration=s.steps, reached=reached, unchanged=s.least == top)
+        )
+
+    def going(s: State):
+        return (s.least < top) & (s.steps < most) & ~stopped(s)
+
+    def entered(s: State, length, pending):
+        pending &= degrees > 0
+        least = jnp.min(jnp.where(pending, length, top))
+        return common(s, length, pending, least, jnp.where(pending, degrees, 0))
+
+    def step(s: State):
+        active = s.pending & (s.length <= extend(s.least, width))
+        lengths = local.along_rows(jnp.where(active, s.length, top))
+        new = local.fold_cols(relaxed(local.block, lengths, top, low_memory), min_)
+        better = new < s.length
+        length, pending = jnp.where(better, new, s.length), (s.pending & ~active) | better
+        return entered(s, length, pending)
+
+    def sparse_step(f: _SparseState):
+        s, places, claims = f
+        own = s.length.at[places].get(mode="clip")
+        active = (places < r) & (own <= extend(s.least, width))
+        sent = jnp.where(active, places, r)
+        place, came = followed(local, sent, carried=own, travel=extend)
+        assert came is not None
+        better = (place < r) & (came < s.length.at[place].get(mode="clip"))
+        length = s.length.at[jnp.where(better, place, r)].min(came, mode="drop")
+        pending = s.pending.at[sent].set(False, mode="drop")
+        pending = pending.at[jnp.where(better, place, r)].set(True, mode="drop")
+        places = jnp.concatenate([places, place])
+        claims, once = one_of_each(claims, places, places < r)
+        again = once & pending.at[places].get(mode="fill", fill_value=False)
+        degree = jnp.where(again, degrees.at[places].get(mode="clip"), 0)
+        again &= degree > 0
+        least = jnp.min(jnp.where(again, length.at[places].get(mode="clip"), top))
+        s = common(s, length, pending, least, degree)
+        return _SparseState(s, compacted(places, again, capacity, r), claims)
+
+    def sparse_steps(s: State):
+        here = listed(local, s.pending, capacity)
+        start = _SparseState(s, here, jnp.zeros(r, jnp.int32))
+        few_left = lambda f: going(f.state) & (f.state.edges <= capacity)  # noqa: E731
+        s = lax.while_loop(few_left, sparse_step, start).state
+        return s._replace(pending=s.pending & (degrees > 0))
+
+    def some_steps(s: State):
+        return lax.cond(s.edges <= capacity, sparse_steps, step, s) if capacity else step(s)
+
+    first = mine(local, source)
+    length = jnp.where(first, jnp.zeros((), dtype), top)
+    nothing = State(length, first, top, top, jnp.int32(-1), jnp.zeros(0, dtype))
+    end = lax.while_loop(going, some_steps, entered(nothing, length, first))
+    return end, (end.least == top) | stopped(end)
 
 
 def _tight(local: Local, length: Array) -> tuple[Array, Array, Array]:
@@ -148,3 +297,45 @@ def sharded_sssp(
     with using(where.get("backend")):
         found = finished(op(G, source, until, delta, most, parents=parents, **where), "sssp")
     return without_negative_cycle(found, "sssp") if negative and max_steps is None else found
+
+
+def _not_in_one_launch(G, source, until, delta, most, *, parents) -> str | None:
+    del delta, most, parents
+    if until is not None:
+        return "it goes to the end: `until` stops the other form"
+    if jnp.ndim(source) > 0:
+        return "it takes one source"
+    if G.dtype != jnp.float32:
+        return f"its kernel computes in float32, not {G.dtype}"
+    return one_kernel_refused(G)
+
+
+@op.register("one_launch", backend="pallas", refuse=_not_in_one_launch)
+def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **options):
+    """Lengths go into the other devices' memory inside the kernel; where one falls below 0, or a
+    negative cycle goes round, as the other form; parents by a search after it. options: of the
+    kernel."""
+
+    def body(local: Local, source, delta, most):
+        part, block = local.part, local.block
+        graph = block.indptr, block.indices, block.data, local.positions
+        width = jnp.float32(0) if delta is None else jnp.asarray(delta, jnp.float32)
+        how = {"axes": part.axes, "n": part.n, **options}
+        # without negative weights every other round at least settles a vertex
+        limit = jnp.minimum(most, 2 * part.n + 2)
+        whole, own, rounds, ended, status, below = kernel(graph, source, width, limit, **how)
+        refused = (below > 0) | ((ended == 0) & (status == 0) & (rounds < most) & (rounds >= limit))
+
+        def by_collectives():
+            end, done = lengths_of(local, source, None, delta, most, low_memory=True)
+            return local.everywhere(end.length), end.length, end.steps, done, jnp.int32(0)
+
+        def together():
+            return whole, own, rounds, ended > 0, status
+
+        lengths, own, rounds, done, status = lax.cond(refused, by_collectives, together)
+        tree = local.everywhere(tree_of(local, own, source)) if parents else None
+        return lengths, tree, rounds, done, jnp.asarray(False), status
+
+    del until
+    return SSSP(*on_mesh(body, G, source, delta, most))

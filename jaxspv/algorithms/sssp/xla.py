@@ -22,6 +22,7 @@ import numpy as np
 from jax import Array, lax
 
 from ...algebra.operators import min_extend
+from ...formats import CSR
 from ..common import frontier
 from ..common.frontier import Edges, Queue, append, distinct_or_dropped, one_of_each
 
@@ -59,6 +60,10 @@ class OutEdges(NamedTuple):
     indptr: Array
     indices: Array
     weights: Array
+
+    @classmethod
+    def of(cls, A: CSR) -> OutEdges:
+        return cls(A.indptr, A.indices, A.data)
 
     @property
     def n(self) -> int:

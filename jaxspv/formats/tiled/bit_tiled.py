@@ -24,9 +24,10 @@ from .arrangement import (
     needs,
     of_entries,
     offsets,
+    row_words,
+    served,
     sizes,
 )
-from .bitmasks import row_words, served
 
 if TYPE_CHECKING:
     from ...shapes import Bool, Int, UInt

@@ -11,7 +11,7 @@ from jax import Array, lax
 from ..._core.indices import within
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..invariants import check, of_bits, of_vector_tiles
-from ..methods.arithmetic import NoValue
+from ..methods import NoValue
 from ..vector import SparseVector, from_present
 from .arrangement import check_size
 

@@ -15,8 +15,7 @@ from ...construct.arguments import check_shape
 from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels
-from ..mtx_header import OFFSETS_ANYWAY, ROWS_A_BYTE
-from ..opening import existing, refusing
+from ..opening import OFFSETS_ANYWAY, ROWS_A_BYTE, existing, refusing
 from .frames import entries_named, matrix_of, numbered, read_parquet, required, to_table, values_of
 from .lines import SEPARATORS, Text, check_delimiter, weight_kind, written
 

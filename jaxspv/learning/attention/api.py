@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.derivatives.tangents import is_inexact
+from ..._core.derivatives import is_inexact
 from ..._core.indices import with_pattern
 from ..._core.platforms import Backend
 from ...ops.products.common.elementwise import trace

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.derivatives.tangents import dense_tangent, is_zero
+from ..._core.derivatives import dense_tangent, is_zero
 from ..._core.operation import Operation, typed
 from ...ops.aggregate import wide
 from ...ops.products.common.elementwise import Elementwise

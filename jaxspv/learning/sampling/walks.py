@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import batch_any
-from ..._core.search import lower_bound
+from ..._core.indices import lower_bound
 from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import take

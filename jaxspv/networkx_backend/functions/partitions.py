@@ -11,9 +11,8 @@ from ...algorithms.communities.louvain import louvain
 from ...algorithms.independent.sets import greedy_color as coloring_of
 from ...algorithms.independent.sets import maximal_independent_set as set_of
 from ...checking import check
-from ..graph import ConvertedGraph
 from ..products import degrees
-from ..registry import implements
+from ..registry import also, implements
 from ..results import groups, labels, pairs
 from ..views import simple_pattern, weighted
 
@@ -35,7 +34,8 @@ def louvain_communities(
     return groups(G, np.asarray(found.labels)[: len(G)])
 
 
-def _by_labels(G: ConvertedGraph) -> list[set]:
+@implements
+def label_propagation_communities(G):
     """Sets of nodes of one label, where each has one of the most frequent among its neighbors.
 
     Raises:
@@ -49,22 +49,11 @@ def _by_labels(G: ConvertedGraph) -> list[set]:
     return groups(G, np.asarray(found.labels)[: len(G)])
 
 
+@also("fast_label_propagation_communities")
 @implements
 def asyn_lpa_communities(G, weight=None, seed=None):
     """Sets of nodes of one label."""
-    return iter(_by_labels(G))
-
-
-@implements
-def fast_label_propagation_communities(G, *, weight=None, seed=None):
-    """Sets of nodes of one label."""
-    return iter(_by_labels(G))
-
-
-@implements
-def label_propagation_communities(G):
-    """Sets of nodes of one label."""
-    return _by_labels(G)
+    return iter(label_propagation_communities(G))
 
 
 @implements

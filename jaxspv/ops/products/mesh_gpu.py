@@ -18,7 +18,7 @@ from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.compat import kernels_refused
 from ...sharding.exchange import Local, on_mesh
-from ...sharding.kernels import one_kernel_refused, unasked
+from ...sharding.operation import one_kernel_refused, unasked
 from .mesh import multiplied, multiplied_row_sharded, op, product
 from .spmv.api import no_dense_fold
 from .spmv.gpu import SCALARS, no_scalars, scalars
@@ -41,17 +41,23 @@ def _not_in_place(G, x, semiring, *, flip, keep=False) -> str | None:
 def _not_whole(G, x, semiring, flip) -> str | None:
     if flip or x.ndim != 2:
         return "it multiplies by a matrix on the right: `mxm(G, X)`"
+    return _not_counted(G, x, semiring, G.n * x.shape[1], G.part.places + G.data.shape[-1])
+
+
+def _not_counted(G, x, semiring, *counts: int) -> str | None:
+    """Why one kernel cannot multiply by x on the right, or count so far."""
     if reason := one_kernel_refused(G):
         return reason
     if 0 in x.shape or G.data.shape[-1] == 0:
         return "there is nothing to multiply"
     if G.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
         return f"kernels take float32 and int32 values, not {G.dtype} and {x.dtype}"
-    if G.n * x.shape[1] > LIMIT or G.part.places + G.data.shape[-1] > LIMIT:
+    if max(counts) > LIMIT:
         return "kernels count rows, entries and the numbers of X and of the result in int32"
-    if reason := no_dense_fold(semiring, G, x, None, flip=flip):
+    one = jax.ShapeDtypeStruct((G.n, x.shape[-1]), x.dtype)
+    if reason := no_dense_fold(semiring, G, one, None, flip=False):
         return reason
-    return no_scalars(semiring, G, x, flip)
+    return no_scalars(semiring, G, one, False)
 
 
 @op.register("one_launch", backend="pallas", refuse=_not_together)
@@ -94,20 +100,8 @@ def _not_row_sharded(G, x, semiring, *, flip, keep=False) -> str | None:
     del keep
     if flip or x.ndim != 4:
         return "it multiplies by a row-sharded matrix on the right: `mxm(G, G.deal(X))`"
-    if reason := one_kernel_refused(G):
-        return reason
-    columns = x.shape[-1]
     others = G.part.places * (G.part.grid[0] - 1)
-    if 0 in x.shape or G.data.shape[-1] == 0:
-        return "there is nothing to multiply"
-    if G.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
-        return f"kernels take float32 and int32 values, not {G.dtype} and {x.dtype}"
-    if max(G.part.places * columns, others * CHUNK) > LIMIT:
-        return "kernels count the numbers of a device's rows of X and of the result in int32"
-    one = jax.ShapeDtypeStruct((G.n, columns), x.dtype)
-    if reason := no_dense_fold(semiring, G, one, None, flip=flip):
-        return reason
-    return no_scalars(semiring, G, one, flip)
+    return _not_counted(G, x, semiring, G.part.places * x.shape[-1], others * CHUNK)
 
 
 @op.register("in_chunks", backend="pallas", refuse=_not_row_sharded)

@@ -13,11 +13,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core import search
-from ..._core.indices import index_dtype_for, with_index_dtype, with_pattern
+from ..._core.indices import Keys, index_dtype_for, lower_bound, with_index_dtype, with_pattern
 from ..._core.operation import Operation
 from ..._core.pytree import pytree_dataclass, static
-from ..._core.search import Keys
 from ...algebra.monoids import plus
 from ...formats import COO, FORMATS
 from ...formats.stored import Stored
@@ -75,7 +73,7 @@ class Entries:
         keys = tuple(k.astype(dtype) for k in self.keys)
         return dataclasses.replace(self, keys=keys, count=self.count.astype(dtype))
 
-    def with_data(self, data: Array) -> Entries:
+    def with_data(self, data: Any) -> Entries:
         """The same places with other values."""
         return dataclasses.replace(self, data=data)
 
@@ -205,23 +203,6 @@ def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:
 def _places_of(chosen: Array, capacity: int, dtype: Any) -> tuple[Array, Array]:
     """The slots where `chosen` holds, ascending (its size in the rest), and their number."""
     size = chosen.shape[0]
-
-    dtype = jnp.dtype(dtype)
-    run = compaction if size else _by_scan
-    return run(chosen, capacity=capacity, dtype=dtype)
-
-
-def _types_of_places(chosen, *, capacity, dtype):
-    return jax.ShapeDtypeStruct((capacity,), dtype), jax.ShapeDtypeStruct((), dtype)
-
-
-compaction = Operation("compaction", types=_types_of_places, internal=True)
-compaction.register("loop", backend="cpu")(entries_cpu.places_of)
-
-
-@compaction.register("scan")
-def _by_scan(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Array, Array]:
-    size = chosen.shape[0]
     place = jnp.cumsum(chosen, dtype=dtype) - 1
     slots = jnp.full(capacity, size, dtype)
     slots = slots.at[jnp.where(chosen, place, capacity)].set(
@@ -242,27 +223,6 @@ def fitted(e: Entries, nse: int | None) -> Entries:
     )
     data = jnp.pad(e.data[:kept], (0, extra))
     return Entries(data, keys, jnp.minimum(e.count, nse), e.overflow | (e.count > nse), e.shape)
-
-
-@jax.jit
-def lower_bound(keys: Keys, wanted: Keys) -> Array:
-    """For each wanted key how many of the ascending `keys` are smaller.
-
-    Jitted: an eager loop would be compiled anew at each call.
-    """
-    size, dtype = keys[0].shape[0], keys[0].dtype
-    if 0 in (size, wanted[0].shape[0]):
-        return jnp.zeros(wanted[0].shape, dtype)
-    return searched(keys, wanted)
-
-
-searched = Operation(
-    "search",
-    types=lambda keys, wanted: jax.ShapeDtypeStruct(wanted[0].shape, keys[0].dtype),
-    internal=True,
-)
-searched.register("loop", backend="cpu")(entries_cpu.lower_bound)
-searched.register("bisection")(search.lower_bound)
 
 
 def find(e: Entries, wanted: Keys) -> tuple[Array, Array]:
@@ -289,7 +249,7 @@ def elements(A: Any, places: Keys) -> tuple[Array, Array]:
     A = with_index_dtype(with_pattern(A), A.index_dtype)
     major, minor = (k.astype(A.index_dtype) for k in (places[axis], places[1 - axis]))
     low, high = take(A.indptr, major), take(A.indptr, major + 1)  # of an extent: equal
-    slot = search.lower_bound((A.indices,), (minor,), low, high)
+    slot = lower_bound((A.indices,), (minor,), low, high)
     return take(A.data, slot), (slot < high) & (take(A.indices, slot) == minor)
 
 
@@ -304,7 +264,7 @@ class Union:
     """The places of two sets of entries, ascending, and their slots in each: `nse` if it has none.
 
     Attributes:
-        places: their keys; `data` is of no meaning.
+        places: their keys; `data` has no meaning.
         left, right: slot of each place in the one and in the other.
         in_left, in_right: whether there is one.
     """
@@ -324,42 +284,33 @@ def union(a: Entries, b: Entries) -> Union:
     capacity = min(a.nse + b.nse, math.prod(a.shape))
     dtype = index_dtype_for(a, b, sizes=(capacity,))
     a, b = a.in_dtype(dtype), b.in_dtype(dtype)
-    if 0 in (a.nse, b.nse, capacity):
-        left, right, count = _merged_by_ranks(a, b, capacity=capacity)
-    else:
-        keys = (dataclasses.replace(e, data=jnp.zeros(0)) for e in (a, b))
-        left, right, count = united(*keys, capacity=capacity)
-    in_left, in_right = left < a.nse, right < b.nse
-    keys = tuple(
-        jnp.where(in_left, take(ka, left), jnp.where(in_right, take(kb, right), extent)).astype(
-            dtype
-        )
-        for ka, kb, extent in zip(a.keys, b.keys, a.shape, strict=True)
-    )
-    places = Entries(
-        jnp.zeros(capacity, bool), keys, count, jnp.asarray(a.overflow) | b.overflow, a.shape
-    )
-    return Union(places, left, right, in_left, in_right)
+    run = _by_ranks if 0 in (a.nse, b.nse, capacity) else united
+    left, right, keys, count = run(a.with_data(None), b.with_data(None), capacity=capacity)
+    overflow = jnp.asarray(a.overflow) | b.overflow
+    places = Entries(left, keys, count, overflow, a.shape)
+    return Union(places, left, right, left < a.nse, right < b.nse)
 
 
 def _types_of_union(a, b, *, capacity):
     slots = jax.ShapeDtypeStruct((capacity,), a.index_dtype)
-    return slots, slots, jax.ShapeDtypeStruct((), a.index_dtype)
+    return slots, slots, (slots,) * len(a.keys), jax.ShapeDtypeStruct((), a.index_dtype)
 
 
 united = Operation("union", types=_types_of_union, internal=True)
 
 
 @united.register("merge", backend="cpu")
-def _merged(a: Entries, b: Entries, *, capacity: int) -> tuple[Array, Array, Array]:
-    return entries_cpu.merge(a.keys, a.count, b.keys, b.count, capacity)
+def _merged(a: Entries, b: Entries, *, capacity: int) -> tuple[Array, Array, Keys, Array]:
+    left, right, count = entries_cpu.merge(a.keys, a.count, b.keys, b.count, capacity)
+    return left, right, _keys_at(a, b, left, right), count
 
 
 @united.register("ranks")
-def _merged_by_ranks(a: Entries, b: Entries, *, capacity: int) -> tuple[Array, Array, Array]:
+def _by_ranks(a: Entries, b: Entries, *, capacity: int) -> tuple[Array, Array, Keys, Array]:
     """A place's number is its own slot plus its rank in the other, less doubles: binary searches.
 
-    Gives the slots of each place in the one and in the other, and how many places there are.
+    Gives the slots of each place in the one and in the other, its keys, and how many places there
+    are.
     """
     dtype = a.index_dtype
     (slot_a, hit_a), (slot_b, hit_b) = find(b, a.keys), find(a, b.keys)
@@ -370,7 +321,18 @@ def _merged_by_ranks(a: Entries, b: Entries, *, capacity: int) -> tuple[Array, A
     to_a, to_b = jnp.where(a.valid(), to_a, capacity), jnp.where(b.valid(), to_b, capacity)
     left = jnp.full(capacity, a.nse, dtype).at[to_a].set(own_a, mode="drop")
     right = jnp.full(capacity, b.nse, dtype).at[to_b].set(own_b, mode="drop")
-    return left, right, a.count + b.count - jnp.sum(hit_a, dtype=dtype)
+    count = a.count + b.count - jnp.sum(hit_a, dtype=dtype)
+    return left, right, _keys_at(a, b, left, right), count
+
+
+def _keys_at(a: Entries, b: Entries, left: Array, right: Array) -> Keys:
+    """The keys of places by their slots in the one and in the other."""
+
+    def key(in_a, in_b, extent):
+        other = jnp.where(right < b.nse, take(in_b, right), extent)
+        return jnp.where(left < a.nse, take(in_a, left), other).astype(a.index_dtype)
+
+    return tuple(map(key, a.keys, b.keys, a.shape))
 
 
 def both(op: Any, x: Array, y: Array, where: Array) -> Array:

@@ -1,12 +1,10 @@
-"""Searching, merging and compacting entries on a CPU: native loops, see `native_loops`.
+"""Merging entries on a CPU: a native loop, see `native_loops`.
 
-Their time is proportional to the number of entries; that of the forms in `entries` is
-proportional to the capacity, in many small operations.
+Its time is proportional to the number of entries; that of the form in `entries` is proportional to
+the capacity, in many small operations.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -14,52 +12,6 @@ from jax import Array, lax
 from ..._core.native_loops import read, write
 
 Keys = tuple[Array, ...]
-
-
-def _less(keys: Keys, at: Array, wanted: tuple[Array, ...]) -> Array:
-    """Whether the key in slot `at` comes before the wanted one."""
-    smaller, tied = jnp.asarray(False), jnp.asarray(True)
-    for key, want in zip(keys, wanted, strict=True):
-        here = read(key, at)
-        smaller, tied = smaller | (tied & (here < want)), tied & (here == want)
-    return smaller
-
-
-def lower_bound(keys: Keys, wanted: Keys) -> Array:
-    """How many of the ascending `keys` are smaller than each wanted one.
-
-    A search starts where the last one ended if that is not beyond it, in steps that double: where
-    the wanted keys ascend it takes few steps.
-    """
-    size, dtype = keys[0].shape[0], keys[0].dtype
-    zero = jnp.zeros((), dtype)
-
-    def search(c):
-        k, last, found = c
-        want = tuple(read(w, k) for w in wanted)
-        start = jnp.where(_less(keys, last - 1, want), last, zero)  # slot -1 reads the first
-
-        def further(c):
-            low, step = c
-            return (low + step <= size) & _less(keys, low + step - 1, want)
-
-        low, step = lax.while_loop(
-            further, lambda c: (c[0] + c[1], c[1] * 2), (start, jnp.ones((), dtype))
-        )
-
-        def halve(c):
-            low, high = c
-            middle = (low + high) // 2
-            up = _less(keys, middle, want)
-            return jnp.where(up, middle + 1, low), jnp.where(up, high, middle)
-
-        high = jnp.minimum(low + step - 1, size)
-        low, _ = lax.while_loop(lambda c: c[0] < c[1], halve, (low, high))
-        return k + 1, low, write(found, k, low)
-
-    count = wanted[0].shape[0]
-    state = (jnp.int32(0), zero, jnp.zeros(count, dtype))
-    return lax.while_loop(lambda c: c[0] < count, search, state)[2]
 
 
 def merge(
@@ -91,21 +43,3 @@ def _before(one: tuple[Array, ...], other: tuple[Array, ...]) -> Array:
     for a, b in zip(one, other, strict=True):
         smaller, tied = smaller | (tied & (a < b)), tied & (a == b)
     return smaller
-
-
-def places_of(chosen: Array, capacity: int, dtype: Any) -> tuple[Array, Array]:
-    """(slots, count): where `chosen` holds, ascending, its size in the rest; how many there are."""
-    size = chosen.shape[0]
-    marks = chosen.astype(jnp.int32)
-
-    def step(c):
-        k, count, slots = c
-        here = read(marks, k).astype(dtype)
-        at = jnp.minimum(count, capacity)  # the slot behind the last takes what does not fit
-        slots = write(slots, at, jnp.where(here > 0, k, size))
-        return k + 1, count + here, slots
-
-    zero = jnp.zeros((), dtype)
-    state = (zero, zero, jnp.full(capacity + 1, size, dtype))
-    _, count, slots = lax.while_loop(lambda c: c[0] < size, step, state)
-    return slots[:capacity], count

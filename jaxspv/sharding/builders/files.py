@@ -16,8 +16,7 @@ import numpy as np
 from ...algebra.monoids import Monoid, plus
 from ...construct.arguments import in_dtype, narrow
 from ...io.files import mtx_dtype
-from ...io.mtx_header import LONGEST_LINE, Header, read_header
-from ...io.opening import existing, opened, parsed, refusing
+from ...io.opening import LONGEST_LINE, Header, existing, opened, parsed, read_header, refusing
 from ...io.tables.frames import values_of
 from ...io.tables.lines import Text, blocks, check_delimiter, kept, weight_kind
 from ..graph import ShardedGraph

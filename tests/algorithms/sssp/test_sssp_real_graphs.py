@@ -9,14 +9,15 @@ import scipy.sparse as sp
 from graph_files import graph_files
 from scipy.sparse.csgraph import dijkstra
 
-from jaxspv.algorithms.sssp.forms import delta_of, search, tree_of
+from jaxspv.algorithms.sssp.forms import delta_of, search, shortest_path_tree
 from jaxspv.algorithms.sssp.xla import OutEdges
 
 
 @jax.jit
 def solve(indptr, indices, weights, source, delta):
-    result = search(OutEdges(indptr, indices, weights), source, delta=delta, parents=True)
-    return result, tree_of("cpu", indptr, indices, weights, result.distances, source)
+    graph = OutEdges(indptr, indices, weights)
+    result = search(graph, source, delta=delta, parents=True)
+    return result, shortest_path_tree(graph, result.distances, source)
 
 
 def rows_of(indptr):

@@ -1,4 +1,4 @@
-"""search and tree_of against heaps, rounds and definitions in plain Python."""
+"""search and shortest_path_tree against heaps, rounds and definitions in plain Python."""
 
 import functools
 import heapq
@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from strategies import garbage, precision
 
 from jaxspv._core.operation import Operation
-from jaxspv.algorithms.sssp.forms import TREES, search, tree_of
+from jaxspv.algorithms.sssp.forms import search, shortest_path_tree
 from jaxspv.algorithms.sssp.xla import OutEdges
 
-FORM = pytest.mark.parametrize("form", TREES)
+FORM = pytest.mark.parametrize("form", ("cpu", "xla"))
 DTYPES = (np.float32, np.int32, np.uint8, np.float64)
 N, CAPACITY = 30, 200  # of the random graphs: one compilation serves all of them
 
@@ -141,7 +141,8 @@ def compiled(form, parents=True, bucketed=True):
         delta = delta if bucketed else None
         graph = indptr, indices, weights
         result = search(OutEdges(*graph), source, delta=delta, parents=parents)
-        tree = tree_of(form, indptr, indices, weights, result.distances, source)
+        edges = OutEdges(*graph)
+        tree = shortest_path_tree(edges, result.distances, source, backend=form)
         return result, tree
 
     return jax.jit(run)
@@ -379,7 +380,7 @@ def test_lowers_for_cuda_and_tpu(dtype):
 def test_the_sequential_loops_are_native_code_without_copies(dtype):
     """What makes it fast; a loop that grows beyond XLA's bound is ten times slower."""
     with precision(dtype):
-        run = jax.jit(lambda *a: tree_of("cpu", *a[:3], jnp.zeros(1000, dtype), a[3]))
+        run = jax.jit(lambda *a: shortest_path_tree(OutEdges(*a[:3]), jnp.zeros(1000, dtype), a[3]))
         text = run.lower(*shapes(1000, 5000, dtype)).compile().as_text()
         assert text.count('xla_cpu_small_call="true"') >= 3
         bodies = re.findall(r"^%?[\w.-]*region[^\n]*\{\n(.*?)^\}", text, re.M | re.S)

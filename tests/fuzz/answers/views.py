@@ -129,8 +129,7 @@ def _dispatched(rng: np.random.Generator, G: nx.Graph, V: nx.Graph, special: boo
 
 
 def _both(name: str, V: nx.Graph, positional: list, named: dict) -> tuple[str, ...]:
-    weight = named.get("weight", None if "shortest" in name else "weight")
-    compared = functools.partial(functions.unordered, name, V, weight)
+    compared = functools.partial(functions.unordered, name, V, named)
     if backend.can_run(name, (V, *positional), named) is not True:
         return ("handed back",)
     function = functions.original(name)

@@ -1,6 +1,4 @@
-"""The BFS kernels, interpreted, against a queue in Python: every vertex, every mode, renumbered or
-not.
-"""
+"""The BFS kernels, interpreted, against a queue in Python: every vertex, every mode."""
 
 import functools
 
@@ -174,10 +172,9 @@ def test_low_degree(name, mode):
     n = len(graph[0]) - 1
     if np.diff(graph[0]).max() > 64 or np.diff(graph[0]).mean() > 8:
         pytest.skip("no fixed-width adjacency")
-    for renumber in (False, True):
-        prepared = prepare_bfs(*graph, renumber=renumber)
-        for source in (0, n // 2):
-            check(*graph, source, *search(graph, source, NARROW[mode], prepared))
+    prepared = prepare_bfs(*graph)
+    for source in (0, n // 2):
+        check(*graph, source, *search(graph, source, NARROW[mode], prepared))
 
 
 @pytest.mark.parametrize("mode", ANY_DEGREE)
@@ -265,13 +262,13 @@ def test_a_sample_tells_what_edges_lead_to(monkeypatch):
 @pytest.mark.parametrize("source", [-1, 10**6, -(2**31)])
 def test_source_out_of_range(name, source):
     graph = GRAPHS[name]
-    check(*graph, source, *search(graph, source, SMALL, prepare_bfs(*graph, renumber=True)))
+    check(*graph, source, *search(graph, source, SMALL, prepare_bfs(*graph)))
 
 
 @pytest.mark.parametrize("kind", ["low_degree", "any_degree", "any_degree, pull"])
 def test_stop(kind):
     graph = GRAPHS["grid"]
-    prepared = prepare_bfs(*graph, renumber=True) if kind == "low_degree" else {}
+    prepared = prepare_bfs(*graph) if kind == "low_degree" else {}
     config = ANY_DEGREE["pull"] if kind == "any_degree, pull" else SMALL
     full = oracle(*graph, 0)
     for target, other in ((40, 288), (0, 1), (288, 500)):
@@ -290,7 +287,7 @@ def test_stop(kind):
 
 def test_levels_alone():
     graph = GRAPHS["grid"]
-    for prepared in ({}, prepare_bfs(*graph), prepare_bfs(*graph, renumber=True)):
+    for prepared in ({}, prepare_bfs(*graph)):
         out = search(graph, 3, SMALL, prepared, parents=False)
         assert out[1] is None
         check(*graph, 3, *out)

@@ -8,30 +8,18 @@ from pallas_kernels.layouts.sliced_rows import LANES, THREAD_ROWS, WINDOW
 from pallas_kernels.simt import device
 
 
-def prepare_bfs(
-    indptr, indices, in_indptr=None, in_indices=None, *, renumber=False
-) -> dict[str, np.ndarray]:
+def prepare_bfs(indptr, indices, in_indptr=None, in_indices=None) -> dict[str, np.ndarray]:
     """Arrays for `bfs(..., prepared=)`.
 
-    Small degrees (mean <= 8, largest <= 64): adjacency (see `fixed_width`); with renumber=True its
-    vertices are in breadth-first order (neighbours share cache lines) and order (new -> old) and
-    rank (old -> new) come along; the result of `bfs` is in the caller's numbering. Otherwise
-    (in_indptr, in_indices: the reversed graph, default the graph itself): in_indices with every row
-    by descending degree (the likely parents first), first int32[n, 4] (the first four of each row,
+    Small degrees (mean <= 8, largest <= 64): adjacency (see `fixed_width`). Otherwise (in_indptr,
+    in_indices: the reversed graph, default the graph itself): in_indices with every row by
+    descending degree (the likely parents first), first int32[n, 4] (the first four of each row,
     padded with n) and isolated (bits of the vertices without incoming edge).
     """
     indptr, indices = np.asarray(indptr), np.asarray(indices)
     n, degree = len(indptr) - 1, np.diff(indptr)
     if n and degree.max() <= LOW_MAX and degree.mean() <= LOW_MEAN:
-        if not renumber:
-            return {"adjacency": fixed_width(indptr, indices)}
-        order = breadth_first_order(indptr, indices)
-        rank = np.empty(n, np.int32)
-        rank[order] = np.arange(n, dtype=np.int32)
-        counts = degree[order]
-        start = np.concatenate([[0], np.cumsum(counts)])
-        at = np.repeat(indptr[order] - start[:-1], counts) + np.arange(start[-1])
-        return {"adjacency": fixed_width(start, rank[indices[at]]), "order": order, "rank": rank}
+        return {"adjacency": fixed_width(indptr, indices)}
     if in_indptr is None:
         in_indptr, in_indices = indptr, indices
     return likely_parents(np.asarray(in_indptr), np.asarray(in_indices), degree)

@@ -14,7 +14,7 @@ from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv._core.platforms import using
 from jaxspv.ops.products.row_layouts import bins
 from jaxspv.ops.products.row_layouts import layout as rows_layout
-from jaxspv.ops.products.row_layouts.grouped import grouped as grouped_rows
+from jaxspv.ops.products.row_layouts.layout import grouped as grouped_rows
 from jaxspv.ops.products.spmv import gpu as spmv_gpu
 from jaxspv.ops.products.spmv import vjp as pull_back
 from pallas_kernels.products import spmv_vjp as kernels

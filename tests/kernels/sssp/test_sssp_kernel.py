@@ -64,6 +64,8 @@ NARROW = {
     "one hop": SMALL | {"hops": 1, "ctas": 2},
     "many hops": SMALL | {"hops": 50, "ctas": 2},
     "hops at times": SMALL | {"hop_most": 6},
+    "tails": SMALL | {"tail": 2, "ctas": 2, "hops": 1},
+    "no tails": SMALL | {"tail": 0, "ctas": 2},
 }
 ANY_DEGREE = {
     "mixed": SMALL,
@@ -127,6 +129,18 @@ def test_low_degree(name, mode):
         if not prepared:
             pytest.skip("no fixed-width adjacency")
         check(graph, weights, source, search(graph, weights, source, delta, NARROW[mode], prepared))
+
+
+def test_tails_of_buckets_take_fewer_rounds():
+    graph = GRAPHS["grid"]
+    weights = np.random.default_rng(3).integers(1, 64, len(graph[1])).astype(np.int32)
+    prepared = prepare_sssp(*graph, weights)
+    rounds = {}
+    for tail in (0, 2):
+        config = SMALL | {"tail": tail, "hops": 1}
+        out = search(graph, weights, 0, 40, config, prepared)
+        rounds[tail] = check(graph, weights, 0, out)
+    assert rounds[2] < 0.9 * rounds[0], rounds
 
 
 @pytest.mark.parametrize("mode", ANY_DEGREE)

@@ -1,4 +1,4 @@
-"""The derivatives of a product with a CSR: values, padding, vmap, native loops on a CPU."""
+"""The derivatives of a product with a CSR: values, padding, vmap, temporaries on a CPU."""
 
 import dataclasses
 
@@ -61,16 +61,15 @@ def slopes_by_both(A, x):
     )(A.data, x)
 
 
-def test_native_loops_and_few_temporaries_on_cpu():
-    """Without C++: loops are native; the product takes rows, terms and sums in double."""
+def test_no_loop_and_few_temporaries_on_cpu():
+    """Without C++: products take rows, terms and sums in double."""
     if jax.default_backend() != "cpu":
-        pytest.skip("the loops are for CPUs")
+        pytest.skip("it looks at a program for CPUs")
     rng = np.random.default_rng(0)
     A = jsp.from_dense(np.where(rng.random((300, 300)) < 0.2, 1.0, 0.0).astype(np.float32))
     x = jnp.ones(300)
-    with without_kernels():  # which serve before loops
+    with without_kernels():
         compiled = jax.jit(slopes_by_both).lower(A, x).compile()
-    text = compiled.as_text()
-    assert text.count('xla_cpu_small_call="true"') == text.count(" while(") > 0
+    assert " while(" not in compiled.as_text()
     memory = compiled.memory_analysis()
-    assert memory.temp_size_in_bytes < 5 * 4 * A.nse  # less than five arrays of the entries
+    assert memory.temp_size_in_bytes < 6 * 4 * A.nse  # less than six arrays of the entries

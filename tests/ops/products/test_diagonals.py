@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
-from jaxspv.ops.products.row_layouts import diagonals, grouped
+from jaxspv.ops.products.row_layouts import diagonals
 from jaxspv.ops.products.row_layouts import layout as rows_layout
 
 OFFSETS = {
@@ -166,7 +166,7 @@ def blocks(side, n=48):
 def test_entries_that_come_in_groups(side, width):
     S = blocks(side)
     S.sort_indices()
-    found = grouped.grouped(jsp.from_scipy(S).in_capacity(S.nnz + 5))
+    found = rows_layout.grouped(jsp.from_scipy(S).in_capacity(S.nnz + 5))
     assert (found and found.width) == width
     if found is not None:
         np.testing.assert_array_equal(found.indptr, S.indptr // width)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxspv as jsp
-from jaxspv.ops.products.row_layouts import binned, bins
+from jaxspv.ops.products.row_layouts import bins
 from jaxspv.ops.products.row_layouts.plan import GPU, Tuning
 from jaxspv.ops.products.spmv import xla
 
@@ -43,7 +43,7 @@ def random_csr(rng, n_rows, n_cols, mean, dtype=np.float32):
     return indptr, indices, data
 
 
-SPMV = jax.jit(binned.spmv, static_argnames=("mul", "combine", "identity"))
+SPMV = jax.jit(bins.spmv, static_argnames=("mul", "combine", "identity"))
 
 
 def by_rows(indptr, indices, data, x, mul, add, identity):

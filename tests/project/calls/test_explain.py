@@ -130,8 +130,6 @@ def labels(plans, platform):
     """(operation, backend, method) of every choice that a program for the platform meets."""
     found = set()
     for plan in plans:
-        if platform not in plan.platforms:
-            continue
         impl = plan.on(platform)
         if impl is not None:
             inner = next((plans for form, plans in plan.inside if form is impl), ())

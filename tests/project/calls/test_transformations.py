@@ -13,7 +13,7 @@ import pytest
 from jax.test_util import check_grads
 
 import jaxspv as jsp
-from jaxspv._core.compilation import PROGRAMS, outside_of_traces
+from jaxspv._core.compilation import PROGRAMS, is_eager
 from jaxspv._core.operation import OPERATIONS, Operation
 
 pytestmark = pytest.mark.fast
@@ -195,11 +195,11 @@ def test_numbers_of_every_kind_share_a_program():
 
 
 def test_whether_a_call_is_eager():
-    seen = {"eager": outside_of_traces()}
+    seen = {"eager": is_eager()}
 
     def look(name):
         def fn(x):
-            seen[name] = outside_of_traces()
+            seen[name] = is_eager()
             return x
 
         return fn

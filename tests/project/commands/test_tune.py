@@ -8,9 +8,11 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jaxspv.cli import main, tune
+from jaxspv.generators import rmat
 from pallas_kernels import tuning
 from pallas_kernels.products.spmm import tile_for
 from pallas_kernels.simt.device import Device
@@ -40,7 +42,8 @@ def trial(spent, values, cases=("a", "b")):
 
 
 def by_call(case):
-    return case.call(*case.operands)
+    spent = case.call(*case.operands)
+    return lambda: spent
 
 
 def test_the_least_mean_over_graphs_is_taken():
@@ -147,13 +150,13 @@ def test_times_are_those_of_compiled_calls(monkeypatch):
     case = tune.Case(call, (jnp.ones(3),))
     for alpha in (1.0, 2.0):
         with using(Constants(bfs_alpha=alpha)):
-            assert 0 < tune.seconds(case) < 60
+            assert 0 < tune.Timed()(case)() < 60
     assert traced == [1.0, 2.0]  # traced anew each time, and no more
 
 
 def test_every_constant_is_tried_on_graphs(monkeypatch):
     """Lowered for a GPU with every case, on small graphs."""
-    small = tune.rmat(jax.random.key(0), 5, 4)
+    small = rmat(jax.random.key(0), 5, 4)
     monkeypatch.setattr(tune, "_rmat", lambda scale, edges=16: small)
     monkeypatch.setattr(tune, "_grid", lambda side: tune.grid2d(jax.random.key(0), 6))
     trials = tune.trials()
@@ -174,3 +177,19 @@ def test_it_runs_on_a_gpu(folder, monkeypatch):
     monkeypatch.setattr(tune, "trials", lambda: {"solo_pieces": some})
     assert main(["tune", "--json"]) == 0
     assert (folder / "tuned.json").exists()
+
+
+def test_graphs_of_all_sizes_come_from_one_draw(monkeypatch):
+    monkeypatch.setattr(tune, "SCALE", 9)
+    tune._drawn.cache_clear()
+    tune._rmat.cache_clear()
+    try:
+        for scale, edges in ((9, 16), (7, 40)):
+            A = tune._rmat(scale, edges).to_scipy()
+            assert A.shape == (1 << scale, 1 << scale) and (abs(A - A.T)).nnz == 0
+            assert 1 << scale < A.nnz <= 2 * edges << scale
+            degrees = np.diff(A.indptr)
+            assert degrees.max() > 4 * degrees.mean()
+    finally:
+        tune._drawn.cache_clear()
+        tune._rmat.cache_clear()

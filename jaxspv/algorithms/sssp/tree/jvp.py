@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array, lax
 
 from ...._core.batching import batch_any
-from ...._core.derivatives.tangents import is_zero
+from ...._core.derivatives import is_zero
 from ...._core.operation import Operation, typed
 from ....formats import CSR
 from .tight_edges import tree_edges

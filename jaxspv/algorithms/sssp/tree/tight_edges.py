@@ -19,9 +19,9 @@ from jax import Array, lax
 from pallas_kernels.sssp.tight_edges import first_tight as first_tight_kernel
 
 from ...._core.compat import kernels_refused
+from ...._core.indices import lower_bound
 from ...._core.native_loops import is_negative, read, write
 from ...._core.operation import Operation
-from ...._core.search import lower_bound
 from ....formats import CSR
 from ....formats.base import search_rows
 from ....ops.products.spmv.vjp import serves
@@ -97,7 +97,7 @@ def _tree_edges(A, d, source):
 
     def general(slot, row):
         del slot, row
-        parents = shortest_path_tree(A.indptr, A.indices, A.data, d, source)
+        parents = shortest_path_tree(OutEdges.of(A), d, source)
         inner = (parents >= 0) & wanted
         row = jnp.where(inner, parents, 0)
         slot = lower_bound((A.indices,), (vertex,), A.indptr[row], A.indptr[row + 1])
@@ -141,8 +141,7 @@ def _adopted(A, d, wanted, slot, row):
 def _adopted_cpu(A, d, wanted, slot, row):
     """The same in native loops."""
     orphan = wanted & (slot == A.nse)
-    graph = OutEdges(A.indptr, A.indices, A.data)
-    found = adopted_cpu(graph, d, orphan, jnp.isfinite(d) & ~orphan)
+    found = adopted_cpu(OutEdges.of(A), d, orphan, jnp.isfinite(d) & ~orphan)
     slot = jnp.where(orphan, found, slot)
     return slot, jnp.where(orphan & (found < A.nse), _row_of(A, slot), row)
 

@@ -9,7 +9,7 @@ from ....algorithms.connectivity.strong import strongly_connected_components as 
 from ...graph import ConvertedGraph
 from ...products import mutual
 from ...registry import implements
-from ...results import groups, labels
+from ...results import check_not_null, groups, labels
 from ...views import pattern
 
 
@@ -20,11 +20,6 @@ def _membership(G: ConvertedGraph) -> np.ndarray:
 
 def _count(G: ConvertedGraph) -> int:
     return int(np.count_nonzero(_membership(G) == np.arange(len(G))))
-
-
-def _check_not_null(G: ConvertedGraph) -> None:
-    if len(G) == 0:
-        raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
 
 
 @implements
@@ -42,7 +37,7 @@ def number_strongly_connected_components(G):
 @implements
 def is_strongly_connected(G):
     """Whether there is one."""
-    _check_not_null(G)
+    check_not_null(G)
     return _count(G) == 1
 
 

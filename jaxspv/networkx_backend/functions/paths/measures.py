@@ -12,7 +12,7 @@ import numpy as np
 from ...graph import ConvertedGraph
 from ...products import degrees
 from ...registry import implements
-from ...results import labels, nbunch, vertex
+from ...results import check_not_null, labels, nbunch, vertex
 from ...searches import all_distances, all_levels, levels
 from ...views import Direction
 from ..connectivity.components import is_strong, membership
@@ -133,22 +133,17 @@ def _total(G: ConvertedGraph, weight: str | None) -> float:
 @implements
 def wiener_index(G, weight=None):
     """The sum of the distances of all pairs."""
-    _check_not_null(G)
+    check_not_null(G)
     if not _connected(G):
         return math.inf
     total = _total(G, weight)
     return _number(G, weight, total) if G.is_directed() else total / 2
 
 
-def _check_not_null(G: ConvertedGraph) -> None:
-    if len(G) == 0:
-        raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
-
-
 @implements
 def hyper_wiener_index(G, weight=None):
     """Half the sum of d + d^2 over the distances d of all pairs."""
-    _check_not_null(G)
+    check_not_null(G)
     if not _connected(G):
         return math.inf
     return float(sum((far + far**2).sum() for _, far in _rows(G, weight)) / 2)
@@ -157,7 +152,7 @@ def hyper_wiener_index(G, weight=None):
 @implements
 def schultz_index(G, weight=None):
     """Half the sum of d(u, v) (deg u + deg v)."""
-    _check_not_null(G)
+    check_not_null(G)
     if not _connected(G):
         return math.inf
     degree = degrees(G)  # as NetworkX: the weights are those of the paths alone
@@ -167,7 +162,7 @@ def schultz_index(G, weight=None):
 @implements
 def gutman_index(G, weight=None):
     """Half the sum of d(u, v) deg u deg v."""
-    _check_not_null(G)
+    check_not_null(G)
     if not _connected(G):
         return math.inf
     degree = degrees(G)  # as NetworkX: the weights are those of the paths alone

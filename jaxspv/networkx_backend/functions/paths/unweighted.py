@@ -143,14 +143,12 @@ def bfs_layers(G, sources):
     return (labels(G, layer) for layer in queue(G, near, first=first)[0])
 
 
-def _tree(
-    G: ConvertedGraph, source: Any, depth_limit: int | None, direction: Direction = "out"
-) -> Iterator[tuple[Any, Any]]:
+def _tree(G: ConvertedGraph, source: Any, depth_limit: int | None) -> Iterator[tuple[Any, Any]]:
     """(parent, child) in the order in which a queue reaches the children."""
     if source not in G:
         raise nx.NetworkXError(f"The node {source} is not in the graph.")
-    found = levels(G, G.index[source], direction)
-    layers, parents = queue(G, np.where(within(found, depth_limit), found, -1), direction)
+    found = levels(G, G.index[source])
+    layers, parents = queue(G, np.where(within(found, depth_limit), found, -1))
     children = np.concatenate(layers)[1:]
     return zip(labels(G, parents[children]), labels(G, children), strict=True)
 
@@ -158,7 +156,7 @@ def _tree(
 @implements
 def bfs_edges(G, source, reverse=False, depth_limit=None, sort_neighbors=None):
     """(parent, node) in the order of the search."""
-    return _tree(G, source, depth_limit, "in" if reverse else "out")
+    return _tree(G, source, depth_limit)
 
 
 @implements

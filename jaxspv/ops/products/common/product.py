@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...._core.derivatives.tangents import is_zero, jvp_of_perturbed
+from ...._core.derivatives import is_zero, jvp_of_perturbed
+from ...._core.reductions import gather
 from ....algebra import operators
 from ....algebra.monoids import Monoid, plus
 from ....algebra.semirings import Semiring
@@ -132,9 +133,11 @@ def joined_tangent(
     def met(v):
         return safe(take(v, pairs.place), pairs.valid, 1)
 
+    # The transpose adds: XLA's would add one by one, in the dtype of the values.
+    place = jnp.clip(pairs.place, 0, max(pairs.x.shape[0] - 1, 0))
     moved = dots._replace(
         data=dots.data if is_zero(dots.data) else safe(dots.data, pairs.valid),
-        x=dots.x if is_zero(dots.x) else met(dots.x),
+        x=dots.x if is_zero(dots.x) else safe(gather(dots.x, place), pairs.valid),
     )
     factors = Factors(semiring, safe(pairs.data, pairs.valid, 1), met(pairs.x))
     terms, partials = product_tangent(factors, moved, pairs.out, pairs.inner, flip=flip)

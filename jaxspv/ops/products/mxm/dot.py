@@ -1,4 +1,4 @@
-"""Masked sparse products by dot products: for each place of the mask, row of A meets column of B.
+"""Masked sparse products by dot products: a row of A and a column of B for each place of the mask.
 
 The shorter of the two lists is walked and each of its indices searched in the longer one, so that
 nothing is computed that the mask does not ask for. The lists of all places are expanded as in
@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...._core.batching import batch_any
+from ...._core.indices import lower_bound
 from ...._core.reductions import rounded
-from ...._core.search import lower_bound
 from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring
 from ....formats import CSC, CSR
@@ -32,7 +32,7 @@ class _Lists(NamedTuple):
     Attributes:
         indices: (A.nse + B.nse,) the inner index of each entry.
         low, high: (mask.nse,) slots of the list that is searched.
-        rows: (mask.nse,) bool, the list that is walked is the row of A.
+        rows: (mask.nse,) bool, whether the list that is walked is the row of A.
     """
 
     indices: Array

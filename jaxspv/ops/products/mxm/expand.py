@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ...._core.search import lower_bound
+from ...._core.indices import lower_bound
 from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring
 from ....formats import CSR, SparseMatrix

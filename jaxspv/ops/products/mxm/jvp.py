@@ -12,7 +12,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from ...._core.batching import batch_any
 from ...._core.compilation import on_gpu
-from ...._core.derivatives.tangents import dense_tangent, is_zero, jvp_of_perturbed
+from ...._core.derivatives import dense_tangent, is_zero, jvp_of_perturbed
 from ...._core.operation import Operation
 from ....algebra.masks import structure
 from ....algebra.semirings import plus_times
@@ -21,7 +21,7 @@ from ....formats.csr import sorted_csr
 from ..common.product import safe, take
 from . import gpu
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
-from .loops.vjp import cotangents, product_along
+from .loops.accumulate import cotangents, product_along
 
 LOCAL_STEPS = 64  # loops of at most so many steps are one scan, longer ones a scan of scans
 LEAST = 1 << 13  # a step takes at least so many products or entries of A

@@ -1,8 +1,14 @@
-"""The layouts "mxv", "vxm" of `prepare`: A, or its transpose, by rows in bins or by diagonals."""
+"""The layouts "mxv", "vxm" of `prepare`: A, or its transpose, by rows in bins or by diagonals.
+
+Blocks of an even side, as several unknowns a point make them, have their entries in aligned pairs
+or fours of columns. A kernel then reads 4 bytes of index, and the values and x in one access each,
+for a group; the values stay where the CSR has them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +22,48 @@ from ....graph import Graph, register_layout
 from ..spmv.vjp import serves
 from .bins import RowBins, build
 from .diagonals import Diagonals, by_diagonals
-from .grouped import Groups, grouped
+
+WIDTHS = (4, 2)
+
+
+@pytree_dataclass
+class Groups:
+    """Groups of `width` entries of a CSR, side by side in its row and in its columns.
+
+    Attributes:
+        indptr: (m + 1,) where the groups of each row begin.
+        indices: (nse // width,) the first column of each group, a multiple of `width`.
+        width: entries of a group.
+    """
+
+    indptr: Array
+    indices: Array
+    width: int = static()
+
+
+def grouped(A: CSR) -> Groups | None:
+    """The groups of A, the widest that all entries come in; eager."""
+    for width in WIDTHS:
+        if A.nse and bool(_in_groups(A.indptr, A.indices, width)):
+            indptr, indices = _groups(A.indptr, A.indices, width)
+            return Groups(indptr, indices, width)
+    return None
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _in_groups(indptr: Array, indices: Array, width: int) -> Array:
+    groups = indices.shape[0] // width
+    each = indices[: groups * width].reshape(groups, width)
+    valid = jnp.arange(groups) < indptr[-1] // width
+    right = (each[:, 0] % width == 0) & jnp.all(jnp.diff(each, axis=1) == 1, axis=1)
+    return jnp.all(indptr % width == 0) & jnp.all(right | ~valid)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _groups(indptr: Array, indices: Array, width: int) -> tuple[Array, Array]:
+    groups = indices.shape[0] // width
+    return indptr // width, indices[: groups * width : width]
+
 
 LEAST = 1 << 15  # entries from which on diagonals are looked for
 
@@ -63,17 +110,12 @@ class Rows:
 Arranged = Rows | Diagonals  # what `prepare` makes of the rows of a matrix
 
 
-def arrange(A: CSR, entries: bool = False, bins: RowBins | None = None) -> Rows | None:
-    """The rows of A in bins, on a GPU; None elsewhere; eager.
-
-    entries: whether their owners or ranks are found too. bins: those of A where they are known.
-    """
+def arrange(A: CSR) -> Rows | None:
+    """The rows of A in bins, on a GPU; None elsewhere; eager."""
     if not on_gpu(A.indices):
         return None
-    bins = build(A.indptr, A.indices, A.shape) if bins is None else bins
+    bins = build(A.indptr, A.indices, A.shape)
     values = bins.arrange(A.data)
-    if not entries:
-        return Rows(bins, values)
     if not serves(A.dtype, A.indptr, A.indices):
         return Rows(bins, values, search_rows(A.indptr, A.nse))
     ranks = None if bins.order is None else _ranks(bins.order, A.indices)
@@ -106,7 +148,7 @@ def _ranks(order: Array, indices: Array) -> Array:
 
 
 def _prepared(A: CSR) -> Arranged | None:
-    return (by_diagonals(A) if A.nse >= LEAST else None) or arrange(A, entries=True)
+    return (by_diagonals(A) if A.nse >= LEAST else None) or arrange(A)
 
 
 @register_layout("mxv", revalue=lambda rows, g: rows and rows.revalued(g.out), needs_inn=False)

@@ -14,7 +14,7 @@ from ....algebra.semirings import Semiring, as_semiring, plus_times
 from ....formats import SparseMatrix
 from ...write_rule.call import matrix
 from ..common.dense_products import bare
-from . import cpu as cpu  # registers the loop
+from . import cpu as cpu  # registers the form in C++
 from . import gpu as gpu  # registers the kernel
 from .xla import op, register_chunks, values_in_chunks
 
@@ -37,8 +37,8 @@ def sddmm(
 
     Args:
         A: (m, n) matrix or `Graph`; with axes of heads COO, CSR or CSC.
-        X: (m, ..., k) array: what each row has. Axes in the middle are heads, each by itself.
-        Y: (n, ..., k) array: what each column has.
+        X: (m, ..., k) array, a vector for each row. Axes in the middle are heads, each by itself.
+        Y: (n, ..., k) array, a vector for each column.
         semiring: `add` combines, `mul` extends; not positional.
         backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
 
@@ -71,7 +71,7 @@ def sddmm(
 
 
 def check_ends(A: SparseMatrix, X: Array, Y: Array, names: str = "XY") -> tuple[int, ...]:
-    """The axes in the middle of what rows and columns have.
+    """The axes of X and Y between the first and the last.
 
     Raises:
         ValueError: the shapes do not fit A, or each other.

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...._core.batching import vmapped
-from ...._core.derivatives.tangents import dense_tangent, is_inexact, is_symbolic, is_zero
+from ...._core.derivatives import dense_tangent, is_inexact, is_symbolic, is_zero
 from ...._core.operation import Operation, typed
 from ....algebra.semirings import Semiring, plus_times
 from ....formats import SparseMatrix

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from ...._core.derivatives.tangents import dense_tangent, is_zero
+from ...._core.derivatives import dense_tangent, is_zero
 from ....algebra.semirings import plus_times
 from ..common.dense_products import dots
 from ..spmv import api as spmv

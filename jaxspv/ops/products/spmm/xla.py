@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...._core.batching import vmapped
-from ...._core.derivatives.tangents import is_zero
+from ...._core.derivatives import is_zero
 from ...._core.operation import Operation, typed
 from ..common.dense_products import spmm as op
 from ..common.product import product, safe, take

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...._core.batching import vmapped
 from ...._core.compilation import on_gpu
-from ...._core.derivatives.tangents import is_zero
+from ...._core.derivatives import is_zero
 from ...._core.operation import Operation
 from ...._core.reductions import in_float32, is_narrow
 from ....algebra.semirings import plus_times
@@ -17,12 +17,11 @@ from ....formats import ELL, SELL
 from ....formats.base import serves
 from ..common.dense_products import is_linear, spmm
 from ..common.product import Factors, Pairs, joined_tangent, picked_tangent, product, safe, take
-from ..row_layouts import binned, diagonals
+from ..row_layouts import bins, diagonals
 from ..row_layouts.diagonals import Diagonals
 from ..row_layouts.layout import Rows
 from ..row_layouts.padded import ell_spmv, sell_spmv
-from .jvp import cotangents, is_bilinear
-from .winners import winning_slots
+from .jvp import cotangents, is_bilinear, winning_slots
 from .xla import csr_spmv
 
 
@@ -181,7 +180,7 @@ def by_diagonals(semiring, A, x, rows, *, flip):
 @added_in_float32
 def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
-    return binned.spmv(rows.bins, rows.values, x, **fold_of(semiring, A, x, flip))
+    return bins.spmv(rows.bins, rows.values, x, **fold_of(semiring, A, x, flip))
 
 
 def fold_of(semiring, A, x, flip):

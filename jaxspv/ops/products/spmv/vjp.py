@@ -3,9 +3,8 @@
     by_values[e] = w[i] x[j]                 for the entry e = (i, j)
     by_vector[j] = sum_i w[i] A[i, j]
 
-One pass over the entries computes either or both without temporaries: on a CPU a
-native loop (see `native_loops`), on an NVIDIA GPU a kernel for float32, which sums by atomics.
-Elsewhere the row of every entry is found first, unless it is at hand.
+On an NVIDIA GPU a kernel for float32 computes either or both in one pass over the entries, by
+atomics; on a CPU C++ adds. Elsewhere the row of every entry is found first, unless it is at hand.
 """
 
 from __future__ import annotations
@@ -14,18 +13,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from pallas_kernels.products import spmv_vjp as kernels
 from pallas_kernels.rows.merge_path import LIMIT
 
 from ...._core.compat import kernels_refused
-from ...._core.native_loops import read, write
 from ...._core.operation import Operation
+from ...._core.reductions import in_float32
 from ....algebra.monoids import plus
+from ....algebra.semirings import plus_times
 from ....formats.base import search_rows
-
-UNROLL = 4  # entries a turn; 1: 1.6 times slower on long rows, 8: 1.2 times on rows of 4
+from ....native import bind
+from ....native.codes import codes
 
 
 def csr_vjp(
@@ -46,7 +46,8 @@ def csr_vjp(
     (nse,); None: no by_vector, else (n_cols,). rows: optional (nse,) row of every entry, n_rows in
     padding; used by the XLA form only. ranked: (nse,) number of every entry's column where column
     order[k] has number k, the most used first, and order (n_cols,); for kernels. All values are of
-    one dtype. O(nse + n_rows). Under vmap a CPU computes one lane after the other.
+    one dtype; narrower floats than float32 are multiplied and added in that. O(nse + n_rows). Under
+    vmap a CPU computes one lane after the other.
     """
     nse = indices.shape[0]
     if nse == 0 or n_cols == 0 or w.shape[0] == 0:
@@ -55,7 +56,9 @@ def csr_vjp(
             None if data is None else jnp.zeros(n_cols, w.dtype),
         )
 
-    return op(indptr, indices, w, x, data, rows, ranked, n_cols=n_cols)
+    dtype, (w, x, data) = w.dtype, jax.tree.map(in_float32, (w, x, data))
+    found = op(indptr, indices, w, x, data, rows, ranked, n_cols=n_cols)
+    return jax.tree.map(lambda v: v.astype(dtype), found)
 
 
 def _types(indptr, indices, w, x, data, rows, ranked, *, n_cols):
@@ -113,44 +116,19 @@ def _gather_and_scatter(indptr, indices, w, x, data, rows, ranked, *, n_cols):
     return by_values, by_vector
 
 
-def _no_sums(indptr, indices, w, x, data, rows, ranked, *, n_cols) -> str | None:
-    return "values alone are a gather, which is faster" if data is None else None
+def _refuse(indptr, indices, w, x, data, rows, ranked, *, n_cols) -> str | None:
+    if data is None:
+        return "values alone are a gather"
+    if not indptr.dtype == indices.dtype == jnp.int32 or codes(plus_times, w.dtype) is None:
+        return "it takes float32 and float64 with indices of 32 bits"
+    return bind.refused()
 
 
-@op.register("loop", backend="cpu", refuse=_no_sums)
-def _entries_sequentially(indptr, indices, w, x, data, rows, ranked, *, n_cols):
-    n_rows, nse = indptr.shape[0] - 1, indices.shape[0]
-    by_values = None if x is None else jnp.zeros(nse, w.dtype)
-    by_vector = None if data is None else jnp.zeros(n_cols, w.dtype)
-
-    def row(c):
-        i, begin, *cotangents = c
-        end, weight = read(indptr, i + 1), read(w, i)
-
-        def entry(c: Any, k: int = 0):
-            e, by_vector, by_values = c
-            j = read(indices, e + k)
-            if x is not None:
-                by_values = write(by_values, e + k, weight * read(x, j))
-            if data is not None:
-                by_vector = write(by_vector, j, read(by_vector, j) + weight * read(data, e + k))
-            return e, by_vector, by_values
-
-        def several(c):
-            for k in range(UNROLL):
-                c = entry(c, k)
-            return c[0] + UNROLL, *c[1:]
-
-        def one(c):
-            c = entry(c)
-            return c[0] + 1, *c[1:]
-
-        c = lax.while_loop(lambda c: c[0] + UNROLL <= end, several, (begin, *cotangents))
-        c = lax.while_loop(lambda c: c[0] < end, one, c)
-        return i + 1, end, *c[1:]
-
-    # by_vector first: the other way round JAX 0.10.2 fuses a write of it into the next read, has
-    # to copy the array for that and leaves the native form.
-    start = (jnp.int32(0), read(indptr, jnp.int32(0)), by_vector, by_values)
-    by_vector, by_values = lax.while_loop(lambda c: c[0] < n_rows, row, start)[2:]
-    return by_values, by_vector
+@op.register("native", backend="cpu", refuse=_refuse)
+def _columns_in_cpp(indptr, indices, w, x, data, rows, ranked, *, n_cols):
+    """The sums in C++, of float32 in double; the products by a gather."""
+    by_values, _ = _gather_and_scatter(indptr, indices, w, x, None, rows, ranked, n_cols=n_cols)
+    kind = codes(plus_times, w.dtype)
+    assert kind is not None
+    y = jax.ShapeDtypeStruct((n_cols,), w.dtype)
+    return by_values, bind.call("spmv_transposed", y, indptr, indices, data, w, **kind)

@@ -1,16 +1,159 @@
-"""SciPy's methods of sparse arrays, declared; `ops/install.py` sets what they do."""
+"""Operators and SciPy's methods of sparse objects, declared; `ops/install.py` sets what they do."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import jax
+import numpy as np
 from jax import Array
-
-from . import absent
-from .arithmetic import Arithmetic
 
 if TYPE_CHECKING:
     from jaxtyping import Int, Shaped
+
+
+METHODS = {  # of SciPy's sparse arrays A -> what does the same
+    "argmax": "`A.todense().argmax()`",
+    "argmin": "`A.todense().argmin()`",
+    "col": "`A.rowcol()[1]`",
+    "conj": "`A.with_data(A.data.conj())`",
+    "conjugate": "`A.with_data(A.data.conj())`",
+    "coords": "`A.rowcol()`",
+    "count_nonzero": "`(A != 0).sum()`, or `A.nnz` for the number of entries",
+    "eliminate_zeros": "`jsp.select(A, jsp.operators.valuene, 0)`",
+    "getcol": "`A[:, j]`",
+    "getnnz": "`A.nnz`",
+    "getrow": "`A[i]`",
+    "has_canonical_format": "`A.unique`",
+    "has_sorted_indices": "`A.sorted`",
+    "maximum": "`jsp.ewise_union(A, B, jsp.operators.max)`",
+    "minimum": "`jsp.ewise_union(A, B, jsp.operators.min)`",
+    "reshape": "`jsp.from_scipy(A.to_scipy().reshape(...))`",
+    "resize": "`jsp.graphblas.resize`",
+    "row": "`A.rowcol()[0]`",
+    "sum_duplicates": "`jsp.graphblas.build` when the matrix is made",
+    "tobsr": '`A.asformat("tiled")`',
+    "todia": "`A.to_scipy().todia()`",
+    "todok": "`A.to_scipy().todok()`",
+    "tolil": "`A.to_scipy().tolil()`",
+    "trace": "`A.diagonal().sum()`",
+}
+FUNCTIONS = {  # of scipy.sparse -> what does the same
+    "csr_array": "`jsp.from_scipy`, `jsp.from_edges` or `jsp.CSR`",
+    "csc_array": "`jsp.from_scipy`, `jsp.from_edges` or `jsp.CSC`",
+    "coo_array": "`jsp.from_edges` or `jsp.COO`",
+    "eye": "`jsp.diag(jnp.ones(n))`",
+    "eye_array": "`jsp.diag(jnp.ones(n))`",
+    "find": "`A.rowcol()` and `A.data`",
+    "hstack": "`jsp.from_scipy(scipy.sparse.hstack(...))`",
+    "identity": "`jsp.diag(jnp.ones(n))`",
+    "issparse": "`isinstance(A, jsp.CSR)`",
+    "random_array": "`jsp.generators.erdos_renyi`",
+    "tril": "`jsp.select(A, jsp.operators.tril)`",
+    "triu": "`jsp.select(A, jsp.operators.triu)`",
+    "vstack": "`jsp.from_scipy(scipy.sparse.vstack(...))`",
+}
+FUNCTIONS |= {f"{k[:3]}_matrix": FUNCTIONS[f"{k[:3]}_array"] for k in ("csr", "csc", "coo")}
+ELEMENTWISE = frozenset(
+    "arcsin arcsinh arctan arctanh ceil deg2rad expm1 floor log1p rad2deg rint sign sin sinh sqrt "
+    "tan tanh trunc".split()
+)
+
+
+def method(name: str) -> str:
+    """The end of the message that a matrix has no such method."""
+    if name in ELEMENTWISE:
+        return f"; use `jsp.apply(A, jnp.{name})`"
+    return f"; use {METHODS[name]}" if name in METHODS else ""
+
+
+COMPARED = (np.ndarray, np.generic, jax.Array, bool, int, float, complex)
+
+
+class NoValue:
+    """Refuses what has no sensible meaning: `bool(A)`, `np.asarray(A)`, `A == B`."""
+
+    __array_priority__ = 100  # NumPy arrays on the left leave operators to us
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"a {type(self).__name__} has no truth value; compare with None, or use `nnz`."
+        )
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"a {type(self).__name__} is no array: use `todense()` or `to_scipy()`.")
+
+    def __eq__(self, other: object) -> bool:
+        if other is not self and isinstance(other, (NoValue, *COMPARED)):
+            raise TypeError(
+                f"`==` of a {type(self).__name__} would compare identity: compare what `todense()` "
+                "or `jax.tree.leaves` give."
+            )
+        return other is self
+
+    __hash__ = object.__hash__
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            f"a {type(self).__name__} never changes: "
+            "`A = jsp.graphblas.set_element(A, value, i, j)` or "
+            "`A = jsp.assign(A, values, i, j)` gives one with new entries, `A.with_data(values)` "
+            "one with the same entries and new values."
+        )
+
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError(
+            f"a {type(self).__name__} never changes: "
+            "`A = jsp.graphblas.remove_element(A, i, j)` gives one "
+            "without an entry, `jsp.select` one with those that a condition keeps."
+        )
+
+
+class Products(NoValue):
+    """The operator `@`: products over (+, x)."""
+
+    def __matmul__(self, other: Any) -> Any: ...
+
+    def __rmatmul__(self, other: Any) -> Any: ...
+
+
+class Arithmetic(NoValue):
+    """NumPy's operators on sparse objects; what they mean stands in docs/graphblas.md."""
+
+    def __add__(self, other: Any) -> Any:
+        """The union: values are added where both have an entry."""
+        ...
+
+    def __radd__(self, other: Any) -> Any: ...
+
+    def __sub__(self, other: Any) -> Any:
+        """The union with 0 for what one of them lacks: `A + (-B)`."""
+        ...
+
+    def __rsub__(self, other: Any) -> Any: ...
+
+    def __mul__(self, other: Any) -> Any:
+        """The intersection; a scalar multiplies every entry."""
+        ...
+
+    def __rmul__(self, other: Any) -> Any: ...
+
+    def __truediv__(self, other: Any) -> Any:
+        """The intersection; a scalar divides every entry."""
+        ...
+
+    def __neg__(self) -> Any:
+        """Every entry negated."""
+        ...
+
+    def __getitem__(self, index: Any) -> Any:
+        """As for SciPy's arrays; an element that is not stored is 0.
+
+        `A[i, j]` is a scalar array for integers. For two arrays of indices it is a dense array with
+        `A[i[k], j[k]]` at k. Anything else is `extract`: slices, an array of indices and a slice,
+        and rows and columns as `A[np.ix_(i, j)]`.
+        """
+        ...
 
 
 class SciPyMethods(Arithmetic):
@@ -129,7 +272,7 @@ class SciPyMethods(Arithmetic):
         def __getattr__(self, name: str) -> None:
             """Says what stands in for a method of SciPy that is not here."""
             kind = type(self).__name__
-            raise AttributeError(f"{kind!r} has no attribute {name!r}{absent.method(name)}")
+            raise AttributeError(f"{kind!r} has no attribute {name!r}{method(name)}")
 
 
 class SciPyMatrixMethods(SciPyMethods):

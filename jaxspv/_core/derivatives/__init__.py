@@ -1,1 +1,0 @@
-"""Helpers for derivatives: symbolic zeros, and arrays that are copies of differentiable ones."""

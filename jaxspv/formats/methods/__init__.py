@@ -1,1 +1,0 @@
-"""Operators and SciPy's methods of sparse objects; `ops/install.py` sets what they do."""

@@ -61,8 +61,11 @@ def slopes_by_both(A, x):
     )(A.data, x)
 
 
-def test_no_loop_and_few_temporaries_on_cpu():
-    """Without C++: products take rows, terms and sums in double."""
+def test_scatters_run_natively_with_few_temporaries_on_cpu():
+    """Without C++: products take rows, terms and sums in double.
+
+    JAX 0.10.2 makes a loop of a scatter, which must be native; newer versions have no loop here.
+    """
     if jax.default_backend() != "cpu":
         pytest.skip("it looks at a program for CPUs")
     rng = np.random.default_rng(0)
@@ -70,6 +73,8 @@ def test_no_loop_and_few_temporaries_on_cpu():
     x = jnp.ones(300)
     with without_kernels():
         compiled = jax.jit(slopes_by_both).lower(A, x).compile()
-    assert " while(" not in compiled.as_text()
+    text = compiled.as_text()
+    assert " scatter(" in text or " while(" in text
+    assert text.count('xla_cpu_small_call="true"') == text.count(" while(")
     memory = compiled.memory_analysis()
     assert memory.temp_size_in_bytes < 6 * 4 * A.nse  # less than six arrays of the entries

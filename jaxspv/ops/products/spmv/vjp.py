@@ -127,7 +127,10 @@ def _refuse(indptr, indices, w, x, data, rows, ranked, *, n_cols) -> str | None:
 @op.register("native", backend="cpu", refuse=_refuse)
 def _columns_in_cpp(indptr, indices, w, x, data, rows, ranked, *, n_cols):
     """The sums in C++, of float32 in double; the products by a gather."""
-    by_values, _ = _gather_and_scatter(indptr, indices, w, x, None, rows, ranked, n_cols=n_cols)
+    by_values = None
+    if x is not None:
+        operands = indptr, indices, w, x, None, rows, ranked
+        by_values, _ = _gather_and_scatter(*operands, n_cols=n_cols)
     kind = codes(plus_times, w.dtype)
     assert kind is not None
     y = jax.ShapeDtypeStruct((n_cols,), w.dtype)

@@ -3,6 +3,7 @@
 #include "cores.h"
 #include "ffi.h"
 #include "forest.h"
+#include "matching.h"
 #include "operands.h"
 #include "strong.h"
 #include "triangles.h"
@@ -44,6 +45,12 @@ JAXSPV_HANDLER(k_truss) {
 JAXSPV_HANDLER(cores) {
   const Matrix g = square(call);
   cores(g, vertices<Id>(call.result(0), g));
+}
+
+// (indptr, indices) -> the column of each row, the row of each column; -1 for none
+JAXSPV_HANDLER(matching) {
+  const Matrix a = checked(call, 0, length(call.result(1)));
+  Matching(a, vector<Id>(call.result(0), a.rows), vector<Id>(call.result(1), a.columns)).run();
 }
 
 // (indptr, indices) -> labels, the number of components

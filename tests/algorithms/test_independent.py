@@ -109,12 +109,34 @@ def test_errors_and_wrong_results():
         verify.coloring(A, colors._replace(colors=jnp.zeros(34, jnp.int32)))
 
 
-@pytest.mark.parametrize("shape, entries", [((20, 30), 45), ((30, 12), 60), ((25, 25), 0)])
-def test_matchings_are_as_large_as_those_of_scipy(shape, entries):
+@pytest.mark.parametrize("backend", ["cpu", "xla"])
+@pytest.mark.parametrize(
+    "shape, entries",
+    [((20, 30), 45), ((30, 12), 60), ((25, 25), 0), ((0, 4), 0), ((300, 280), 700)],
+)
+def test_matchings_are_as_large_as_those_of_scipy(shape, entries, backend):
     rng = np.random.default_rng(entries)
     ends = tuple(rng.integers(0, size, entries) for size in shape)
     A = sp.csr_array((np.ones(entries, np.float32), ends), shape=shape)
-    verify.matching(A, jsp.maximum_bipartite_matching(jsp.from_scipy(A)))
+    verify.matching(A, jsp.maximum_bipartite_matching(jsp.from_scipy(A), backend=backend))
+
+
+def test_long_augmenting_paths():
+    """Row i holds columns i and i - 1 in the order that a first choice gets wrong."""
+    n = 2000
+    rows = np.concatenate([np.arange(n), np.arange(1, n)])
+    columns = np.concatenate([np.arange(n), np.arange(n - 1)])
+    A = sp.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n, n))
+    for B in (A, A[::-1], A[:, ::-1], sp.vstack([A[1:], A[:1]], format="csr")):
+        verify.matching(B, jsp.maximum_bipartite_matching(jsp.from_scipy(B)))
+
+
+def test_matchings_of_lanes():
+    A = jsp.from_edges([0, 1, 1, 2], [0, 0, 1, 2], shape=(3, 3)).trim()
+    other = jsp.from_edges([0, 1, 2, 2], [0, 0, 0, 1], shape=(3, 3)).trim()
+    both = jax.tree.map(lambda a, b: jnp.stack([jnp.asarray(a), jnp.asarray(b)]), A, other)
+    found = jax.vmap(lambda A: jsp.maximum_bipartite_matching(A).count)(both)
+    assert found.tolist() == [3, 2]
 
 
 def test_matchings_of_graphs():

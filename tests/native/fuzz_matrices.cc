@@ -2,6 +2,7 @@
 // usage: fuzz_matrices COUNT [FIRST SEED]; ends with 1 at the first wrong answer.
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -11,6 +12,7 @@
 #include "convert.h"
 #include "cores.h"
 #include "forest.h"
+#include "matching.h"
 #include "mxm.h"
 #include "pagerank.h"
 #include "parallel.h"
@@ -225,6 +227,24 @@ bool structure(Case& c) {
   CHECK(count_triangles(team, S, &edges) == triangles && edges == s.ptr[n] / 2)
   triangles_of_vertices(team, S, corners.data());
   CHECK(corners == want)
+  std::vector<Id> column(n), row(n), holds(n, -1);
+  Matching(D, column.data(), row.data()).run();
+  Id pairs = 0, most = 0;
+  for (Id v = 0; v < n; ++v) {
+    CHECK(column[v] < 0 || (row[column[v]] == v && d.rows[v].count(column[v])))
+    CHECK(row[v] < 0 || column[row[v]] == v)
+    pairs += column[v] >= 0;
+  }
+  std::vector<uint8_t> tried;
+  std::function<bool(Id)> grows = [&](Id v) {  // one augmenting path after the other
+    for (auto [w, x] : d.rows[v]) {
+      if (tried[w]++) continue;
+      if (holds[w] < 0 || grows(holds[w])) return holds[w] = v, true;
+    }
+    return false;
+  };
+  for (Id v = 0; v < n; ++v) tried.assign(n, 0), most += grows(v);
+  CHECK(pairs == most)
   cores(S, core.data());
   for (Id k = 1; k < n; ++k) {  // the k-core by definition
     std::set<Id> inside;
@@ -296,6 +316,8 @@ bool safe(Case& c) {
   Team alone;
   std::vector<Id> ptr(A.columns + 1), row(A.slots), slot(A.slots);
   transpose(A, A.slots, A.columns, ptr.data(), row.data(), slot.data());
+  std::vector<Id> taken(A.rows), takes(A.columns);
+  Matching(A, taken.data(), takes.data()).run();
   if (A.rows != A.columns) return true;
   std::vector<Id> label(A.rows);
   std::vector<uint8_t> keep(A.slots);

@@ -1,4 +1,4 @@
-"""Maximum matchings of bipartite graphs, by searches from all free rows together."""
+"""Maximum matchings of bipartite graphs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import while_going
-from ..._core.compilation import one_program
 from ..._core.indices import narrowed
+from ..._core.operation import Operation, typed
+from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...formats import CSR, SparseMatrix
 from ...formats.base import ours
+from ...native import bind
 
 if TYPE_CHECKING:
     from ...shapes import Int, Matrix
@@ -33,17 +35,22 @@ class Matching(NamedTuple):
     count: Int[Array, ""]
 
 
-def maximum_bipartite_matching(A: Matrix) -> Matching:
+def maximum_bipartite_matching(
+    A: Matrix, *, backend: Backend | None = None, method: str | None = None
+) -> Matching:
     """As many entries of A as possible, no two of which share a row or a column.
 
-    A phase searches from all unmatched rows together: along entries to columns, and from a matched
-    column back to its row. Each tree that reaches an unmatched column gives an augmenting path:
-    swapping its matched and unmatched entries adds one pair. Trees share no vertex, so that all
-    paths of a phase are used. A phase without such a path is the last, and the matching is maximum.
+    A search goes from an unmatched row along entries to columns, and from a matched column back to
+    its row. If it reaches an unmatched column, its path is augmenting: swapping the matched and
+    unmatched entries of the path adds one pair. A matching without such a path is maximum.
 
     Args:
         A: (m, n) sparse matrix or `Graph`, rows on one side, columns on the other, whatever its
             values.
+        backend: "cpu", "xla" or None.
+        method: "native" (a search after the other in C++, on a CPU), "phases" (searches from all
+            unmatched rows together, elsewhere), or None. Both find as many pairs; they may be
+            others.
 
     Returns:
         `Matching(columns, rows, count)`.
@@ -51,11 +58,13 @@ def maximum_bipartite_matching(A: Matrix) -> Matching:
     Raises:
         TypeError: A is no sparse matrix.
 
-    Cost: a pass over the entries for each level of each phase.
+    Cost: a phase passes over the entries once ("native") or once for each level of its searches;
+    in theory up to min(m, n) phases, in practice a few.
 
-    Source: Berge, "Two theorems in graph theory", PNAS 43, 1957; searches from all free vertices by
-    products: Azad, Buluc, "Distributed-memory algorithms for maximum cardinality matching in
-    bipartite graphs", IPDPS 2016.
+    Source: Berge, "Two theorems in graph theory", PNAS 43, 1957; "native": Pothen, Fan, "Computing
+    the block triangular form of a sparse matrix", ACM TOMS 16, 1990; "phases": Azad, Buluc,
+    "Distributed-memory algorithms for maximum cardinality matching in bipartite graphs", IPDPS
+    2016.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_edges([0, 0, 1], [0, 1, 0], shape=(2, 3))
@@ -68,10 +77,30 @@ def maximum_bipartite_matching(A: Matrix) -> Matching:
         name = type(A).__name__
         raise TypeError(f"maximum_bipartite_matching needs a sparse matrix; got {name}.")
     csr = narrowed("maximum_bipartite_matching", A)[0].asformat("csr")
-    return one_program(_matching, csr)
+    return op(csr, backend=backend, method=method)
 
 
-def _matching(A: CSR) -> Matching:
+def _types(A):
+    m, n = A.shape
+    return Matching(typed(jnp.int32, m), typed(jnp.int32, n), typed(jnp.int32))
+
+
+op = Operation("maximum_bipartite_matching", types=_types)
+
+
+def _of(columns: Array, rows: Array) -> Matching:
+    return Matching(columns, rows, jnp.sum(columns >= 0, dtype=jnp.int32))
+
+
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(A: CSR) -> Matching:
+    """Depth-first searches, in C++."""
+    return _of(*bind.call("matching", list(_types(A)[:2]), A.indptr, A.indices))
+
+
+@op.register("phases")
+def _phases(A: CSR) -> Matching:
+    """Trees of a phase share no vertex, so that all of its augmenting paths are used."""
     m, n = A.shape
     row, col = A.rowcol()
     row, col = jnp.where(row < m, row, m), jnp.where(row < m, col, n)
@@ -87,7 +116,7 @@ def _matching(A: CSR) -> Matching:
 
     start = (fill(m), fill(n), jnp.asarray(A.nse > 0))
     columns, rows, _ = while_going(phase, start)
-    return Matching(columns, rows, jnp.sum(columns >= 0, dtype=jnp.int32))
+    return _of(columns, rows)
 
 
 def _search(shape: tuple[int, int], row, col, columns, rows) -> tuple[Array, Array]:

@@ -206,3 +206,16 @@ def test_several_paths_through_equal_and_repeated_edges():
     ):
         with pytest.raises(ValueError, match=error):
             call()
+
+
+def test_paths_of_many_vertices_without_detours_need_few_searches():
+    """A path of 100,000 vertices and one detour: a search for each vertex would take hours."""
+    n = 100_000
+    e = np.arange(n - 1)
+    tails, heads = np.concatenate([e, e + 1, [40]]), np.concatenate([e + 1, e, [42]])
+    weights = np.concatenate([np.ones(2 * n - 2, np.float32), [np.float32(2.5)]])
+    A = jsp.from_edges(tails, heads, weights, shape=(n, n))
+    found = jsp.k_shortest_paths(A, 0, n - 1, 3)
+    assert int(found.count) == 2 and found.hops.tolist() == [n - 1, n - 2, -1]
+    assert found.distances[:2].tolist() == [n - 1.0, n - 0.5]
+    assert found.path(1)[39:43].tolist() == [39, 40, 42, 43]

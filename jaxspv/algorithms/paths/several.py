@@ -83,8 +83,8 @@ def k_shortest_paths(
 
     Differentiable in the weights, both modes: 1 for each edge of a path.
 
-    Cost: a search for each vertex of the paths found, at most k n of them, mostly of few vertices
-    but with a pass over the edges each. Memory: 2 k n numbers.
+    Cost: a search for each vertex of the paths found that has another way on, at most k n of them,
+    mostly of few vertices but with a pass over the edges each. Memory: 2 k n numbers.
 
     Source: Yen, "Finding the k shortest loopless paths in a network", Management Science 17, 1971;
     Lawler, "A procedure for computing the k best solutions to discrete optimization problems",
@@ -157,14 +157,18 @@ def _search(A: CSR, source: Array, target: Array, *, k: int) -> ShortestPaths:
 
     def following(state):
         number, last, found, waiting = state
+        known = _Known.of(last, found)
+        following = leave.places(known)
 
-        def vertex(place, waiting):
-            path = leave(last, place, found)
+        def vertex(state):
+            place, waiting = state
+            path = leave(known, place)
             worst = jnp.argmax(waiting.distances)
             better = path.distances < waiting.distances[worst]
-            return waiting.put(jnp.where(better, worst, k), path)
+            return following[place + 1], waiting.put(jnp.where(better, worst, k), path)
 
-        waiting = lax.fori_loop(last.left, last.hops, vertex, waiting)
+        first = following[last.left], waiting
+        _, waiting = lax.while_loop(lambda s: s[0] < last.hops, vertex, first)
         best = jnp.argmin(waiting.distances)
         new = waiting.at(best)
         return number + 1, new, found.put(number, new), waiting.put(best, nowhere)
@@ -183,6 +187,37 @@ def _search(A: CSR, source: Array, target: Array, *, k: int) -> ShortestPaths:
 def _total(A: CSR, slots: Array) -> Array:
     """The sums of the weights in slots, over the last axis; slots behind the end count 0."""
     return jnp.sum(A.data.at[slots].get(mode="fill", fill_value=0), axis=-1)
+
+
+class _Known(NamedTuple):
+    """A path, and what the known paths have in common with it.
+
+    Attributes:
+        path: the path that is left.
+        position: (n,) int32, the place of each vertex on it, n for none.
+        vertices: (k, n) of the known paths.
+        alike: (k,) int32, how many of their first vertices are those of the path.
+    """
+
+    path: _Found
+    position: Array
+    vertices: Array
+    alike: Array
+
+    @staticmethod
+    def of(path: _Found, found: _Found) -> _Known:
+        n = path.vertices.shape[0]
+        number = jnp.arange(n, dtype=jnp.int32)
+        position = jnp.full(n, n, jnp.int32).at[path.vertices].set(number, mode="drop")
+        other = found.vertices != path.vertices
+        alike = jnp.where(jnp.any(other, axis=1), jnp.argmax(other, axis=1), n).astype(jnp.int32)
+        return _Known(path, position, found.vertices, alike)
+
+    def taken(self, place: Array) -> Array:
+        """(k,) the vertices to which known paths with the same beginning go next; n for none."""
+        n = self.position.shape[0]
+        following = self.vertices[:, jnp.minimum(place + 1, n - 1)]
+        return jnp.where(self.alike > place, following, n)
 
 
 class _Leaving:
@@ -204,19 +239,29 @@ class _Leaving:
         safe = jnp.where(led, after, 0) - jnp.where(led, before, 0)
         self.reduced = jnp.where(led, jnp.maximum(A.data + safe, 0), jnp.inf)
 
-    def __call__(self, path: _Found, place: Array, found: _Found) -> _Found:
+    def places(self, known: _Known) -> Array:
+        """(n + 1,) from each place on the first whose vertex has an edge that a search may enter.
+
+        Most vertices of a long path without detours have none. A pass over the edges for each path.
+        """
+        n, at = known.position.shape[0], known.position.at[self.tail].get(mode="fill", fill_value=0)
+        ahead = known.position.at[self.head].get(mode="fill", fill_value=0) > at
+
+        def open_(row, free):
+            following = known.vertices[row].at[at + 1].get(mode="fill", fill_value=n)
+            return free & ~((known.alike[row] > at) & (following == self.head))
+
+        free = lax.fori_loop(0, known.alike.shape[0], open_, ahead & jnp.isfinite(self.reduced))
+        end = known.position.at[self.target].get(mode="fill", fill_value=n)  # is there already
+        place = jnp.full(n + 1, n, jnp.int32).at[end].set(end)
+        return lax.cummin(place.at[jnp.where(free, at, n + 1)].set(at, mode="drop"), reverse=True)
+
+    def __call__(self, known: _Known, place: Array) -> _Found:
         """The shortest path that begins with `path[:place + 1]` and then leaves all known paths."""
-        n, tail, head = self.A.shape[0], self.tail, self.head
-        number = jnp.arange(n, dtype=jnp.int32)
+        n, tail, head, path = self.A.shape[0], self.tail, self.head, known.path
         spur = path.vertices[place]
-        passed = (
-            jnp.zeros(n, bool)
-            .at[jnp.where(number < place, path.vertices, n)]
-            .set(True, mode="drop")
-        )
-        alike = jnp.all((found.vertices == path.vertices) | (number > place), axis=1)
-        taken = jnp.where(alike, found.vertices[:, jnp.minimum(place + 1, n - 1)], n)
-        closed = jnp.zeros(n, bool).at[taken].set(True, mode="drop")
+        passed = known.position < place
+        closed = jnp.zeros(n, bool).at[known.taken(place)].set(True, mode="drop")
 
         def at(flags):
             return flags.at[head].get(mode="fill", fill_value=False)

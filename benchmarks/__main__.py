@@ -17,6 +17,7 @@ import jax  # noqa: E402
 import tqdm  # noqa: E402
 
 from . import suite  # noqa: E402
+from .compiled import over_scipy  # noqa: E402
 from .graphs import graphblas_sharp, launches, networkx_calls  # noqa: E402
 from .harness import RUNS, WrongResult, environment  # noqa: E402
 from .learning import accuracy  # noqa: E402
@@ -59,6 +60,7 @@ BENCHMARKS = {
     "libraries": "graphs.libraries",
     "compiled": "compiled.run",
     "gpu_programs": "compiled.gpu_programs",
+    "over_scipy": "compiled.over_scipy",
 }
 
 OWN = {  # what a benchmark measures unasked, and knows by name beside the graphs of `suite`
@@ -67,6 +69,7 @@ OWN = {  # what a benchmark measures unasked, and knows by name beside the graph
     "accuracy": lambda settings: accuracy.workloads(),
     "graphblas_sharp": graphblas_sharp.workloads,
     "launches": lambda settings: launches.workloads(),
+    "over_scipy": lambda settings: over_scipy.workloads(),
 }
 
 
@@ -108,7 +111,7 @@ def parser() -> argparse.ArgumentParser:
         "--cases",
         nargs="+",
         help="these alone; fixpoint: BFS, SSSP, PageRank, 20 products; gradients: products, sssp; "
-        "gpu_programs: algorithms",
+        "gpu_programs: algorithms; over_scipy: operations",
     )
     p.add_argument("--no-baselines", action="store_true", help="jaxspv alone")
     return p

@@ -22,7 +22,7 @@ class Options:
         sources: number of sources of `yang2015`.
         profile: whether launches on a GPU are counted in a profile.
         baselines: whether other programs run too.
-        cases: of `fixpoint` and `gradients`, these alone; None: all.
+        cases: of `fixpoint`, `gradients`, `gpu_programs` and `over_scipy`, these alone; None: all.
         backend: of jaxspv, only this one; None: every one there is.
     """
 

@@ -1,20 +1,14 @@
-"""The C++ kernels over SciPy on one thread: `python -m benchmarks.compiled.over_scipy`.
+"""The C++ kernels beside SciPy, python-graphblas and igraph on one thread: `benchmarks over_scipy`.
 
-    python -m benchmarks.compiled.over_scipy [--graphs NAME ...] [--only BFS ...] [--runs 15]
-
-For each operation the speed of jaxspv over that of SciPy on the same graph: geometric mean and
-least, by the least wall time and by the least processor time of all runs, of a program inside jit
-and of the eager call. python-graphblas and igraph are timed too where they are installed. Runs take
-turns in one process, in an order drawn anew. Every answer is compared before it is timed.
+A case for each operation, called eagerly and as one jitted program. A call that takes less than 10
+ms is timed several times in a row. Every answer is compared with SciPy's before the clocks start.
+Of python-graphblas and igraph what is installed is timed.
 """
 
 from __future__ import annotations
 
-import argparse
-import math
-import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +19,8 @@ from scipy.sparse import csgraph
 import jaxspv as jsp
 
 from .. import suite
-from ..harness import geometric_mean
+from ..harness import Candidate, blocking, measure, timed
+from ..options import Options
 
 NEW = (  # graphs that no kernel was tuned on: other sizes and degrees than the data folder's
     "rmat13",
@@ -39,7 +34,30 @@ NEW = (  # graphs that no kernel was tuned on: other sizes and degrees than the 
 )
 COLUMNS = 64
 LARGEST_PRODUCT = 40_000_000  # multiplications of A A from which on it is left out
-SLOW_S = 0.5  # calls as long as this are timed three times
+TOGETHER_S, MOST = 0.01, 50  # calls of so long are timed together, at most so many
+
+
+class Operation(NamedTuple):
+    """One question.
+
+    Attributes:
+        ours: `ours(operand) -> result`.
+        operand: a matrix or a graph.
+        scipys: SciPy's call.
+        of: `of(result)` is compared with
+        answer: `answer(what SciPy's call returns)`.
+        rtol: how close they must be, relatively.
+    """
+
+    ours: Callable[[Any], Any]
+    operand: Any
+    scipys: Callable[[], Any]
+    of: Callable[[Any], Any] = np.asarray
+    answer: Callable[[Any], Any] = np.asarray
+    rtol: float = 1e-4
+
+
+Peer = tuple[Callable[[], Any], Callable[[Any], Any]]  # a call, and its answer
 
 
 def pagerank_by_scipy(A: sp.csr_array, damping=0.85, tol=1e-6) -> np.ndarray:
@@ -63,22 +81,8 @@ def triangles_by_scipy(A: sp.csr_array) -> int:
     return int((lower @ lower).multiply(lower).sum())
 
 
-def _equal(rtol=1e-4, of=lambda r: r):
-    def check(got, want):
-        np.testing.assert_allclose(np.asarray(of(got)), want, rtol=rtol, atol=1e-6)
-
-    return check
-
-
-def _same_product(got, want):
-    np.testing.assert_allclose(got.to_scipy().sum(), want.sum(), rtol=1e-4)
-    assert int(got.count) == want.nnz
-
-
-def operations(
-    A: sp.csr_array, *, triangles: bool | None = None
-) -> dict[str, tuple[Callable, Any, Callable[[], Any], Callable]]:
-    """name -> (jaxspv's function, its operand, SciPy's call, check(result, answer)).
+def operations(A: sp.csr_array, *, triangles: bool | None = None) -> dict[str, Operation]:
+    """The questions about a matrix by name.
 
     Products of sparse matrices and triangles only where SciPy's memory allows, unless asked for.
     """
@@ -87,93 +91,108 @@ def operations(
     ones = sp.csr_array((np.ones(A.nnz, np.float32), A.indices, A.indptr), A.shape)
     G = jsp.prepare(B, for_=("bfs",), symmetric=True)
     source = int(np.argmax(np.diff(A.indptr)))
-    draw = np.random.default_rng(0)
-    x = draw.random(n, np.float32)
-    X = draw.random((n, COLUMNS), np.float32)
+    x, X = vectors(n)
     jx, jX = jnp.asarray(x), jnp.asarray(X)
     smallest = np.full(n, np.inf, np.float32)
     np.minimum.at(smallest, np.repeat(np.arange(n), np.diff(A.indptr)), A.data + x[A.indices])
-
     found = {
-        "BFS": (
+        "BFS": Operation(
             lambda G: jsp.bfs(G, source),
             G,
             lambda: csgraph.breadth_first_order(A, source),
-            lambda got, want: _equal()(np.sum(np.asarray(got.levels) >= 0), len(want[0])),
+            lambda r: np.sum(np.asarray(r.levels) >= 0),
+            lambda r: len(r[0]),
         ),
-        "SSSP": (
+        "SSSP": Operation(
             lambda G: jsp.sssp(G, source),
             G,
             lambda: csgraph.dijkstra(A, indices=source, return_predecessors=True),
-            lambda got, want: _equal()(got.distances, want[0]),
+            lambda r: r.distances,
+            lambda r: r[0],
         ),
-        "SpMV": (lambda B: B @ jx, B, lambda: A @ x, _equal()),
-        "min_plus": (
+        "SpMV": Operation(lambda B: B @ jx, B, lambda: A @ x),
+        "min_plus": Operation(
             lambda B: jsp.mxv(B, jx, jsp.semirings.min_plus),
             B,
             lambda: A @ x,  # the same loads; SciPy has no other semiring
-            lambda got, _: _equal()(got, smallest),
+            answer=lambda _: smallest,
         ),
-        "SpMM": (lambda B: B @ jX, B, lambda: A @ X, _equal()),
-        "components": (
+        "SpMM": Operation(lambda B: B @ jX, B, lambda: A @ X),
+        "components": Operation(
             jsp.connected_components,
             G,
             lambda: csgraph.connected_components(A, directed=False),
-            lambda got, want: _equal()(got.count, want[0]),
+            lambda r: r.count,
+            lambda r: r[0],
         ),
-        "strong": (
+        "strong components": Operation(
             jsp.strongly_connected_components,
             G,
             lambda: csgraph.connected_components(A, directed=True, connection="strong"),
-            lambda got, want: _equal()(got.count, want[0]),
+            lambda r: r.count,
+            lambda r: r[0],
         ),
-        "forest": (
+        "spanning forest": Operation(
             jsp.minimum_spanning_forest,
             G,
             lambda: csgraph.minimum_spanning_tree(A),
-            lambda got, want: _equal()(got.total, want.sum()),
+            lambda r: r.total,
+            lambda r: r.sum(),
         ),
-        "PageRank": (
+        "PageRank": Operation(
             lambda G: jsp.pagerank(G),
             G,
             lambda: pagerank_by_scipy(A),
-            lambda got, want: _equal(1e-2)(got.scores, want),
+            lambda r: r.scores,
+            rtol=1e-2,
         ),
     }
     few = np.diff(A.indptr)[A.indices].sum() < LARGEST_PRODUCT
     if few:
-        found["SpGEMM"] = (lambda B: jsp.mxm(B, B), B, lambda: A @ A, _same_product)
+        found["SpGEMM"] = Operation(
+            lambda B: jsp.mxm(B, B),
+            B,
+            lambda: A @ A,
+            lambda C: [int(C.count), C.to_scipy().sum()],
+            lambda C: [C.nnz, C.sum()],
+        )
     if triangles or few:
-        found["triangles"] = (
-            jsp.triangle_count,
-            G,
-            lambda: triangles_by_scipy(ones),
-            lambda got, want: _equal()(got.count, want),
+        found["triangles"] = Operation(
+            jsp.triangle_count, G, lambda: triangles_by_scipy(ones), lambda r: r.count
         )
     return found
 
 
-def by_igraph(A: sp.csr_array) -> dict[str, Callable[[], Any]]:
+def vectors(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The vector and the matrix that are multiplied by."""
+    draw = np.random.default_rng(0)
+    return draw.random(n, np.float32), draw.random((n, COLUMNS), np.float32)
+
+
+def by_igraph(A: sp.csr_array) -> dict[str, Peer]:
     """What igraph calls the operations, where it is installed."""
     try:
         import igraph
     except ImportError:
         return {}
     upper = sp.triu(A, 1, format="coo")
-    G = igraph.Graph(A.shape[0], np.stack(upper.coords, 1), edge_attrs={"w": upper.data})
+    G = igraph.Graph(A.shape[0], np.stack(upper.coords, 1), edge_attrs={"w": upper.data.tolist()})
     source = int(np.argmax(np.diff(A.indptr)))
     return {
-        "BFS": lambda: G.bfs(source),
-        "SSSP": lambda: G.distances(source, weights="w"),
-        "components": lambda: G.connected_components(),
-        "strong": lambda: G.connected_components(mode="strong"),
-        "forest": lambda: G.spanning_tree(weights="w", return_tree=False),
-        "PageRank": lambda: G.pagerank(),
-        "triangles": lambda: len(G.list_triangles()),
+        "BFS": (lambda: G.bfs(source), lambda r: len(r[0])),
+        "SSSP": (lambda: G.distances(source, weights="w"), lambda r: r[0]),
+        "components": (lambda: G.connected_components(), len),
+        "strong components": (lambda: G.connected_components(mode="strong"), len),
+        "spanning forest": (
+            lambda: G.spanning_tree(weights="w", return_tree=False),
+            lambda edges: upper.data[edges].sum(),
+        ),
+        "PageRank": (lambda: G.pagerank(weights="w"), np.asarray),
+        "triangles": (lambda: len(G.list_triangles()), np.asarray),
     }
 
 
-def by_graphblas(A: sp.csr_array) -> dict[str, Callable[[], Any]]:
+def by_graphblas(A: sp.csr_array) -> dict[str, Peer]:
     """What python-graphblas calls the operations, where it is installed."""
     try:
         import graphblas as gb
@@ -182,98 +201,90 @@ def by_graphblas(A: sp.csr_array) -> dict[str, Callable[[], Any]]:
     gb.ss.config["nthreads"] = 1
     M = gb.io.from_scipy_sparse(A)
     lower = gb.io.from_scipy_sparse(sp.tril(A, -1, format="csr"))
-    draw = np.random.default_rng(0)
-    x = gb.Vector.from_dense(draw.random(A.shape[0], np.float32))
-    X = gb.Matrix.from_dense(draw.random((A.shape[0], COLUMNS), np.float32))
+    x, X = vectors(A.shape[0])
+    x, X = gb.Vector.from_dense(x), gb.Matrix.from_dense(X)
     s = gb.semiring
-    found = {
-        "SpMV": lambda: M.mxv(x, s.plus_times).new(),
-        "min_plus": lambda: M.mxv(x, s.min_plus).new(),
-        "SpMM": lambda: M.mxm(X, s.plus_times).new(),
+    found: dict[str, Peer] = {
+        "SpMV": (lambda: M.mxv(x, s.plus_times).new(), lambda r: r.to_dense(0)),
+        "min_plus": (lambda: M.mxv(x, s.min_plus).new(), lambda r: r.to_dense(np.inf)),
+        "SpMM": (lambda: M.mxm(X, s.plus_times).new(), lambda r: r.to_dense(0)),
     }
     if np.diff(A.indptr)[A.indices].sum() < LARGEST_PRODUCT:
-        found["SpGEMM"] = lambda: M.mxm(M, s.plus_times).new()
-        found["triangles"] = lambda: (
-            lower.mxm(lower.T, s.plus_pair).new(mask=lower.S).reduce_scalar().new()
+        found["SpGEMM"] = (
+            lambda: M.mxm(M, s.plus_times).new(),
+            lambda C: [C.nvals, C.reduce_scalar().get(0)],
         )
-    return found
-
-
-def least(calls: list[Callable[[], Any]], runs: int) -> list[tuple[float, float]]:
-    """(seconds by the clock, by the processor) of each call, the least of all runs."""
-    best = [(math.inf, math.inf)] * len(calls)
-    draw = np.random.default_rng(0)
-    first = []
-    for call in calls:
-        start = time.perf_counter()
-        jax.block_until_ready(call())
-        first.append(time.perf_counter() - start)
-    repeats = [max(1, min(50, int(0.01 / t))) for t in first]
-    for _ in range(runs if max(first) < SLOW_S else 3):
-        for k in draw.permutation(len(calls)):
-            wall, used = time.perf_counter(), time.process_time()
-            for _ in range(repeats[k]):
-                jax.block_until_ready(calls[k]())
-            spent = (time.perf_counter() - wall, time.process_time() - used)
-            best[k] = tuple(min(a, b / repeats[k]) for a, b in zip(best[k], spent, strict=True))
-    return best
-
-
-def measured(A: sp.csr_array, only: list[str], runs: int) -> dict[str, dict[str, list[float]]]:
-    """operation -> program -> speed over SciPy by wall and by processor time; SciPy's seconds."""
-    peers = {"igraph": by_igraph(A), "graphblas": by_graphblas(A)}
-    found = {}
-    for name, (ours, operand, scipys, check) in operations(A).items():
-        if only and name not in only:
-            continue
-        programs = {"SciPy": scipys, "eager": lambda f=ours, g=operand: f(g)}
-        compiled = jax.jit(ours)
-        if name != "SpGEMM":  # the size of its result is learnt outside of a jit
-            programs["in jit"] = lambda f=compiled, g=operand: f(g)
-        answer = scipys()
-        for label in list(programs)[1:]:
-            check(programs[label](), answer)
-        programs.update({who: calls[name] for who, calls in peers.items() if name in calls})
-        (wall, used), *others = least(list(programs.values()), runs)
-        speeds = [[wall / w, used / u] for w, u in others]
-        found[name] = dict(zip(list(programs)[1:], speeds, strict=True), SciPy=[wall, used])
+        found["triangles"] = (
+            lambda: lower.mxm(lower.T, s.plus_pair).new(mask=lower.S).reduce_scalar().new(),
+            lambda r: r.get(0),
+        )
     return found
 
 
 def graph(name: str) -> sp.csr_array:
     """A graph of the suite: symmetric, weighted, float32 and int32."""
-    A = suite.get(name).symmetrised().weighted()
+    return symmetric(suite.get(name))
+
+
+def symmetric(workload: suite.Workload) -> sp.csr_array:
+    """The matrix of a workload, symmetric, weighted, float32 and int32."""
+    A = workload.symmetrised().weighted()
     return sp.csr_array((A.data.astype(np.float32), A.indices, A.indptr), A.shape)
 
 
-def main() -> None:
-    """Prints a line for each graph and operation, then the geometric means."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--graphs", nargs="+", default=[], help="default: the data folder and NEW")
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--runs", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=1)
-    args = parser.parse_args()
-    jsp.config.set_num_threads(args.threads)
-    names = args.graphs or [*(w.name for w in suite.select(["data"])), *NEW]
-    all_speeds: dict[tuple[str, str, str], list[list[float]]] = {}
-    for name in names:
-        A = graph(name)
-        print(f"\n{name}: {A.shape[0]:,} vertices, {A.nnz:,} entries", flush=True)
-        for operation, programs in measured(A, args.only, args.runs).items():
-            wall, _ = programs.pop("SciPy")
-            texts = [f"{who} {speed:.2f} ({cpu:.2f})" for who, (speed, cpu) in programs.items()]
-            print(f"  {operation:10} SciPy {1e3 * wall:8.3f} ms: {', '.join(texts)}", flush=True)
-            for who, speeds in programs.items():
-                for group in ("all", "new") if name in NEW else ("all",):
-                    all_speeds.setdefault((group, operation, who), []).append(speeds)
-    print("\n| graphs | operation | program | mean, wall | mean, processor | least, wall | of |")
-    print("|-|-|-|-|-|-|-|")
-    for (group, operation, who), speeds in sorted(all_speeds.items()):
-        walls, used = zip(*speeds, strict=True)
-        means = f"{geometric_mean(walls):.2f} | {geometric_mean(used):.2f} | {min(walls):.2f}"
-        print(f"| {group} | {operation} | {who} | {means} | {len(walls)} |")
+def workloads() -> list[suite.Workload]:
+    """The graphs of the data folder and those that no kernel was tuned on."""
+    return suite.select(["data", *NEW])
 
 
-if __name__ == "__main__":
-    main()
+def run(workload: suite.Workload, options: Options) -> list[dict[str, Any]]:
+    """Records of one graph; `options.cases` names some of the operations."""
+    A = symmetric(workload)
+    peers = {"igraph": by_igraph, "python-graphblas": by_graphblas} if options.baselines else {}
+    calls = {library: made(A) for library, made in peers.items()}
+    jsp.config.set_num_threads(1)
+    try:
+        return [
+            record | {"case": f"{workload.name} {name}", "n": A.shape[0], "entries": A.nnz}
+            for name, operation in operations(A).items()
+            if not options.cases or name in options.cases
+            for record in measure(candidates(name, operation, calls), **options.timing())
+        ]
+    finally:
+        jsp.config.set_num_threads(0)
+
+
+def candidates(name: str, o: Operation, peers: dict[str, dict[str, Peer]]) -> list[Candidate]:
+    """SciPy, ours and the libraries at one question, each answer compared with SciPy's."""
+    answer = o.answer(o.scipys())
+    programs: dict[str, Peer] = {
+        "SciPy": (o.scipys, o.answer),
+        "jaxspv": (blocking(o.ours, o.operand), o.of),
+    }
+    if name != "SpGEMM":  # the size of its result is learnt outside of a jit
+        programs["jaxspv, inside jit"] = (blocking(jax.jit(o.ours), o.operand), o.of)
+    programs |= {library: calls[name] for library, calls in peers.items() if name in calls}
+
+    def verified(of):
+        def check(result):
+            np.testing.assert_allclose(np.asarray(of(result)), answer, o.rtol, atol=1e-6)
+
+        return check
+
+    found = []
+    for program, (call, of) in programs.items():
+        call()
+        repeats = max(1, min(MOST, int(TOGETHER_S / timed(call)[1])))
+        found.append(Candidate(program, several(call, repeats), verified(of), repeats))
+    return found
+
+
+def several(call: Callable[[], Any], times: int) -> Callable[[], Any]:
+    """So many calls in a row; the last result."""
+
+    def calls():
+        for _ in range(times - 1):
+            call()
+        return call()
+
+    return calls

@@ -32,10 +32,10 @@ def main() -> None:
     for name in args.graphs:
         A = graph(name)
         print(f"\n{name}: {A.shape[0]:,} vertices, {A.nnz:,} entries", flush=True)
-        for operation, (ours, operand, *_) in operations(A, triangles=True).items():
+        for operation, question in operations(A, triangles=True).items():
             if operation not in args.only:
                 continue
-            run = jax.jit(ours)
+            run, operand = jax.jit(question.ours), question.operand
             jax.block_until_ready(run(operand))
             best = dict.fromkeys(args.threads, math.inf)
             for _ in range(args.runs):

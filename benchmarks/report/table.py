@@ -308,11 +308,56 @@ def _gpu_programs(records: list[Record]) -> list[str]:
     ]
 
 
+def over_scipy(records: list[Record]) -> dict[str, dict[str, list[float]]]:
+    """Operation -> program -> speed over SciPy on each graph, by medians."""
+    cases: dict[str, dict[str, Record]] = {}
+    for r in records:
+        cases.setdefault(r["case"], {}).setdefault(r["program"], r)
+    found: dict[str, dict[str, list[float]]] = {}
+    for case, row in cases.items():
+        speeds = found.setdefault(case.partition(" ")[2], {})
+        for program in row:
+            if program != "SciPy":
+                speeds.setdefault(program, []).append(_ratio(row, "SciPy", program) or math.nan)
+    return found
+
+
+def over_scipy_means(records: list[Record]) -> tuple[list[str], list[list[Any]]]:
+    """The table of geometric means, with the least of jaxspv inside jit or called."""
+    programs = list(dict.fromkeys(r["program"] for r in records if r["program"] != "SciPy"))
+    rows = []
+    for operation, speeds in over_scipy(records).items():
+        ours = speeds.get("jaxspv, inside jit", speeds["jaxspv"])
+        means = [geometric_mean(speeds[p]) if p in speeds else None for p in programs]
+        rows.append([operation, *means, min(ours), len(ours)])
+    return ["operation", *programs, "least of ours", "graphs"], rows
+
+
+def _over_scipy(records: list[Record]) -> list[str]:
+    """Geometric means of speeds over SciPy's, then those of each graph."""
+    cases: dict[str, dict[str, Record]] = {}
+    for r in records:
+        cases.setdefault(r["case"], {}).setdefault(r["program"], r)
+    programs = list(dict.fromkeys(r["program"] for r in records if r["program"] != "SciPy"))
+    rows = [
+        [case, row["SciPy"]["entries"], cell(row["SciPy"])]
+        + [_ratio(row, "SciPy", program) for program in programs]
+        for case, row in cases.items()
+    ]
+    return [
+        "Speed over SciPy on one thread (larger is faster), geometric means",
+        markdown(*over_scipy_means(records)),
+        "By graph",
+        markdown(["graph and operation", "entries", "SciPy (ms)", *programs], rows),
+    ]
+
+
 # The others share one form.
 FORMS = {
     "accuracy": _accuracy,
     "compiled": _compiled,
     "gpu_programs": _gpu_programs,
+    "over_scipy": _over_scipy,
     "yang2015": _yang,
     "loops": _loops,
     "road": _road,

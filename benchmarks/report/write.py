@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+from typing import Any
 
 from . import plot, summary
 from .stored import RESULTS, add, all_stored
@@ -17,6 +18,7 @@ ROOT = RESULTS.parents[1]
 README = ROOT / "README.md"
 BEGIN = "<!-- numbers: written by `python -m benchmarks report`, do not edit -->"
 END = "<!-- end of numbers -->"
+MOST_LOAD = 1.0  # of a host whose CPU is measured
 
 
 def texts() -> dict[pathlib.Path, str]:
@@ -50,6 +52,15 @@ def stale() -> list[str]:
     return sorted(str(p.relative_to(ROOT)) for p in {*differ, *orphans})
 
 
+def too_busy(document: dict[str, Any]) -> str | None:
+    """Why the times of a run are not stored: its host had other work, which a CPU's suffer from."""
+    environment = document["environment"]
+    load = environment["load"][0]
+    if environment["platform"] != "cpu" or load <= MOST_LOAD:
+        return None
+    return f"its host had a load of {load:.1f} at the start; times of a CPU need one below 1."
+
+
 def main(argv: list[str]) -> int:
     """The command; 1 where something was to be written and `--check` was given."""
     p = argparse.ArgumentParser(prog="python -m benchmarks report", description=__doc__)
@@ -66,7 +77,10 @@ def main(argv: list[str]) -> int:
     if args.check and args.add:
         p.error("--check writes nothing, --add does")
     for path in args.add:
-        for written in add(json.loads(path.read_text())):
+        document = json.loads(path.read_text())
+        if reason := too_busy(document):
+            p.error(f"{path.name}: {reason}")
+        for written in add(document):
             if written.with_suffix(".png").exists():
                 plot.save(json.loads(written.read_text()), written.with_suffix(".png"))
     old = stale()

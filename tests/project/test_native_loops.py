@@ -41,7 +41,7 @@ def spmspv(name):
 
 
 # name: (call, matrix, other operands, how many loops may be dispatched or copy: those of few turns,
-# over rounds, levels or sources)
+# over rounds, levels, sources, steps of a bisection or of random numbers)
 CASES = {
     **{f"vxm {s}": (spmspv(s), DIRECTED, (VECTOR,), 0) for s in ("plus_times", "min_plus")},
     "vxm any_secondi": (spmspv("any_secondi"), DIRECTED, (VECTOR,), 0),
@@ -56,7 +56,7 @@ CASES = {
     "sddmm": (lambda A, X: jsp.sddmm(A, X, X), DIRECTED, (COLUMNS,), 0),
     "mxm slopes": (slopes(lambda A: jsp.mxm(A, A, nse=20_000)), DIRECTED, (), 1),
     "union": (lambda A: jsp.ewise_add(A, A.T, jsp.monoids.plus), DIRECTED, (), 0),
-    "intersection": (lambda A: jsp.ewise_mult(A, A.T, jsp.operators.times), DIRECTED, (), 0),
+    "intersection": (lambda A: jsp.ewise_mult(A, A.T, jsp.operators.times), DIRECTED, (), 1),
     "turning": (lambda A: A.T.asformat("csr"), DIRECTED, (), 0),
     "fixpoint": (
         lambda A, x: jsp.fixpoint(A, x, semirings.min_plus, monotone=True),
@@ -64,11 +64,11 @@ CASES = {
         (START,),
         1,
     ),
-    "strong components": (jsp.strongly_connected_components, DIRECTED, (), 0),
-    "triangles": (jsp.triangle_count, BOTH, (), 0),
-    "squares": (jsp.square_clustering, BOTH, (), 0),
+    "strong components": (jsp.strongly_connected_components, DIRECTED, (), 4),
+    "triangles": (jsp.triangle_count, BOTH, (), 1),
+    "squares": (jsp.square_clustering, BOTH, (), 2),
     "colours": (jsp.greedy_color, BOTH, (), 0),
-    "independent set": (lambda A: jsp.maximal_independent_set(jax.random.key(0), A), BOTH, (), 1),
+    "independent set": (lambda A: jsp.maximal_independent_set(jax.random.key(0), A), BOTH, (), 2),
     "labels": (jsp.label_propagation, DIRECTED, (), 1),
     "order": (jsp.topological_sort, DIRECTED, (), 0),
     "similarity": (lambda A: jsp.similarity(A, FEW, FEW), BOTH, (), 0),

@@ -1,9 +1,11 @@
 """Checks of the bytes that devices bring each other; `program.py` runs them."""
 
 import jax
+import jax.numpy as jnp
 
 import jaxspv as jsp
 from benchmarks.traversal import mesh_costs
+from jaxspv.algorithms.bfs.mesh import _levels
 from jaxspv.algorithms.common import mesh as few
 
 
@@ -28,8 +30,8 @@ def sizes(jaxpr, inside=False):
 
 def told_of(G):
     """The bytes of a level of each form that a search has."""
-    traced = jax.make_jaxpr(lambda G: jsp.bfs(G, 0, parents=False).levels)(G)
-    return sizes(traced.jaxpr)
+    search = lambda G: _levels(G, jnp.int32(0), None, parents=False).levels  # noqa: E731
+    return sizes(jax.make_jaxpr(search)(G).jaxpr)
 
 
 def costs(mesh_of):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..io.opening import written_whole
 from .support import check_writable
 
 SUFFIXES = (".npz", ".csv", ".tsv", ".parquet")
@@ -56,8 +57,15 @@ def save_table(args: argparse.Namespace, **columns: Any) -> None:
     if not {"vertices", "triangles"} & set(arrays):  # these have no row a vertex
         vertex = np.arange(count) if names is None else known[:count]
         arrays = {"vertex": vertex} | arrays
+    if path.endswith(".npz") and names is None:
+        arrays.pop("vertex", None)
+    with written_whole(path) as part:
+        _write(part, arrays)
+
+
+def _write(path: str, arrays: dict[str, np.ndarray]) -> None:
+    """Columns in the form that the suffix says."""
     if path.endswith(".npz"):
-        arrays = arrays if names is not None else {k: v for k, v in arrays.items() if k != "vertex"}
         np.savez_compressed(path, allow_pickle=False, **arrays)
         return
     if path.endswith(".parquet"):

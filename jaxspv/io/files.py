@@ -21,7 +21,18 @@ from ..construct.from_arrays import from_edges, from_scipy
 from ..formats import FORMATS, SparseMatrix
 from ..formats.stored import Stored
 from ..formats.vector import SparseVector
-from .opening import SMALL, Entries, Header, existing, opened, parsed, read_header, refusing, small
+from .opening import (
+    SMALL,
+    Entries,
+    Header,
+    existing,
+    opened,
+    parsed,
+    read_header,
+    refusing,
+    small,
+    written_whole,
+)
 
 _SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 _HEADER = "jaxspv"  # the archive's member that holds everything but arrays
@@ -117,7 +128,8 @@ def write_mtx(
     symmetry = held[0] if symmetry is None else symmetry
     if symmetry not in held:
         raise ValueError(f"`symmetry` of this matrix must be one of {held}; got {symmetry!r}.")
-    with gzip.open(path, "wb") if path.name.endswith(".gz") else path.open("wb") as file:
+    open_bytes = gzip.open if path.name.endswith(".gz") else open
+    with written_whole(path) as name, open_bytes(name, "wb") as file:
         scipy.io.mmwrite(file, coo, comment=comment, symmetry=symmetry)
 
 
@@ -147,7 +159,8 @@ def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -
     if header["format"] in SCIPY and A.sorted and header["leaves"]["data"] == arrays["data"].dtype:
         arrays |= _as_scipy_has_them(A, arrays)
     write = np.savez_compressed if compressed else np.savez
-    write(path, allow_pickle=False, **{_HEADER: np.array(json.dumps(header))}, **arrays)
+    with written_whole(path) as name:
+        write(name, allow_pickle=False, **{_HEADER: np.array(json.dumps(header))}, **arrays)
 
 
 def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:

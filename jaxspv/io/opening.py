@@ -1,4 +1,4 @@
-"""Files opened for reading: found, decompressed, headers checked; one kind of error for all."""
+"""Files opened: found, decompressed, headers checked, one kind of error for all; written whole."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import io
 import os
 import pathlib
 import re
+import shutil
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -133,6 +134,32 @@ def existing(path: str | os.PathLike[str]) -> pathlib.Path:
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     return path
+
+
+@contextlib.contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The name of a file to write, which takes the place of `path` once it is complete.
+
+    A process that ends meanwhile, or an error, leaves what was at `path` before. The name has the
+    suffixes of `path`. Where the folder takes no file beside it, and for what is no regular file
+    or may not be written, such as `/dev/stdout`, it is `path` itself.
+    """
+    name = os.path.realpath(path)
+    folder, base = os.path.split(name)
+    old = os.path.exists(name)
+    direct = old and not (os.path.isfile(name) and os.access(name, os.W_OK))
+    if direct or not os.access(folder, os.W_OK):
+        yield os.fspath(path)
+        return
+    part = os.path.join(folder, f".{os.getpid()}-{base}")
+    try:
+        yield part
+        if old:
+            shutil.copymode(name, part)
+        os.replace(part, name)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
 
 
 @contextlib.contextmanager

@@ -1,10 +1,12 @@
-"""Uses that few tests reach: killed readers, graphs along a batch axis, hubs, many components."""
+"""Uses that few tests reach: killed writers, graphs along a batch axis, hubs, many components."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +17,7 @@ import scipy.sparse.csgraph as csgraph
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv.io.opening import written_whole
 
 HUB = 2**16
 
@@ -83,28 +86,68 @@ def test_graphs_along_a_batch_axis():
 
 
 KILLED = """
-    import sys, numpy as np, jaxspv as jsp
-    A = jsp.from_edges(np.arange(200_000), np.arange(200_000)[::-1], shape=(200_000,) * 2)
+    import pathlib, sys, numpy as np, jaxspv as jsp
+    from jaxspv import io
+    folder = pathlib.Path(sys.argv[1])
+    graphs = [
+        jsp.from_edges(np.arange(n), np.arange(n)[::-1], np.arange(n) % 7 + 1.0, shape=(n, n))
+        for n in map(int, sys.argv[2:])
+    ]
     print("ready", flush=True)
     while True:
-        jsp.save_npz(sys.argv[1], A)
+        for A in graphs:
+            for suffix in (".npz", ".mtx", ".mtx.gz"):
+                (jsp.save_npz if suffix == ".npz" else io.write_mtx)(folder / f"graph{suffix}", A)
+            for suffix in (".tsv", ".csv.gz"):
+                io.write_edgelist(folder / f"graph{suffix}", A)
 """
+SIZES = 20_000, 30_000
+KILLS = 50 if os.environ.get("JAXSPV_THOROUGH") == "1" else 5
+
+
+def read_back(path):
+    if path.suffix == ".npz":
+        return jsp.load_npz(path)
+    return jsp.read_mtx(path) if ".mtx" in path.name else jsp.read_edgelist(path, weight="weight")
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_writer_that_is_killed_leaves_a_whole_file_or_a_clear_error(tmp_path):
-    path = tmp_path / "graph.npz"
-    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ)
-    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-    process.stdout.close()
-    try:
-        process.wait(0.7)
-    except subprocess.TimeoutExpired:
+def test_a_writer_that_is_killed_leaves_the_file_before_or_the_one_after(tmp_path):
+    random = np.random.default_rng(0)
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path), *map(str, SIZES)]
+    seen = set()
+    for _ in range(KILLS):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ)
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        process.stdout.close()
+        time.sleep(random.uniform(0, 1.5))
         process.kill()
-        process.wait()
-    if path.exists():
-        try:
-            assert jsp.load_npz(path).shape == (200_000, 200_000)
-        except ValueError as error:
-            assert str(path) in str(error)
+        assert process.wait() == -signal.SIGKILL
+        for path in tmp_path.glob("graph.*"):
+            A = read_back(path)
+            n = A.shape[0]
+            assert n in SIZES and int(A.count) == n, path.name
+            assert float(A.data[:n].sum()) == (np.arange(n) % 7 + 1.0).sum(), path.name
+            seen.add(path.name)
+    assert len(seen) == 5
+
+
+def test_a_file_is_written_whole_or_stays(tmp_path):
+    A = jsp.from_edges([0, 1], [1, 0], [1.0, 2.0], shape=(2, 2))
+    path = tmp_path / "graph.tsv"
+    jsp.io.write_edgelist(path, A)
+    path.chmod(0o640)
+    before = path.read_bytes()
+    link = tmp_path / "link.tsv"
+    link.symlink_to(path)
+    jsp.io.write_edgelist(link, A)
+    assert link.is_symlink() and path.read_bytes() == before
+    assert path.stat().st_mode & 0o777 == 0o640
+    with pytest.raises(ZeroDivisionError), written_whole(path) as name:
+        pathlib.Path(name).write_text("half")
+        1 / 0  # noqa: B018 - the writer fails
+    assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == [path, link]
+    with written_whole("/dev/null") as name:
+        assert name == "/dev/null"
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        jsp.save_npz(tmp_path / "nowhere" / "graph.npz", A)

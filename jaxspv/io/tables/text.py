@@ -15,7 +15,7 @@ from ...construct.arguments import check_shape
 from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels
-from ..opening import OFFSETS_ANYWAY, ROWS_A_BYTE, existing, refusing
+from ..opening import OFFSETS_ANYWAY, ROWS_A_BYTE, existing, refusing, written_whole
 from .frames import entries_named, matrix_of, numbered, read_parquet, required, to_table, values_of
 from .lines import SEPARATORS, Text, check_delimiter, weight_kind, written
 
@@ -155,7 +155,7 @@ def write_edgelist(
     if weight is not None:
         columns.append(values.astype(np.int8) if values.dtype == bool else values)
     open_text = gzip.open if name.endswith(".gz") else open
-    with open_text(name, "wt", encoding="utf-8", newline="") as file:
+    with written_whole(name) as part, open_text(part, "wt", encoding="utf-8", newline="") as file:
         file.write(mark.join(["source", "target", *([] if weight is None else [weight])]) + "\n")
         for start in range(0, len(tails), LINES):
             parts = (c[start : start + LINES] for c in columns)
@@ -207,10 +207,11 @@ def _write_table(name: str, columns: dict[str, Any]) -> None:
         table = arrow.table(columns)
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
         raise ValueError(f"`labels` must be names of one kind in a table; {error}") from error
-    if name.endswith(".parquet"):
-        required("pyarrow.parquet", "a file of Parquet").write_table(table, name)
-    else:
-        required("pyarrow.feather", "a file of Feather").write_feather(table, name)
+    with written_whole(name) as part:
+        if name.endswith(".parquet"):
+            required("pyarrow.parquet", "a file of Parquet").write_table(table, part)
+        else:
+            required("pyarrow.feather", "a file of Feather").write_feather(table, part)
 
 
 def _checked(

@@ -1,7 +1,8 @@
 """A long computation of two processes with a checkpoint after each part, which resumes at the last.
 
 `resuming.py RANK PORT FOLDER DIES`: PageRank and shortest paths over four devices, by products in
-parts of three. DIES "dies": process 1 is killed after its fourth part. Prints "right" where the end
+parts of three. DIES "dies": process 1 is killed after its fourth part; "reads": while it reads the
+file FOLDER. Prints "right" where the end
 is that of a run without a break, and from which part it went on. docs/devices.md shows it.
 """
 
@@ -58,6 +59,12 @@ def main(rank, port, folder, dies):
     patience = {"heartbeat_timeout_seconds": 10, "shutdown_timeout_seconds": 10}
     jax.distributed.initialize(f"localhost:{port}", 2, int(rank), **patience)
     mesh = jax.make_mesh((4,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+    if dies == "reads":
+        if int(rank) == 1:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)  # SIGALRM ends it
+        G = jsp.sharding.shard_file(folder, mesh)
+        print("read", G.n, flush=True)
+        return
     G = jsp.sharding.shard_rmat(jax.random.key(0), 8, 4, mesh=mesh)
     state, first = start(G), 0
     with ocp.CheckpointManager(folder) as checkpoints:

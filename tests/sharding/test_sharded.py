@@ -108,6 +108,20 @@ def test_two_processes():
 
 
 @pytest.mark.long
+def test_a_process_killed_while_it_reads_ends_the_other(tmp_path):
+    path = tmp_path / "graph.mtx"
+    line, entries = "7 8 1.5\n", 600_000
+    path.write_text(
+        f"%%MatrixMarket matrix coordinate real general\n9 9 {entries}\n" + line * entries
+    )
+    began = time.monotonic()
+    (left, said, complaint), (killed, *_) = two("resuming.py", str(path), "reads")
+    assert killed == -signal.SIGALRM
+    assert left != 0 and "read" not in said.split(), complaint[-3000:]
+    assert time.monotonic() - began < 120  # a heartbeat of 10 s
+
+
+@pytest.mark.long
 def test_a_killed_process_ends_the_other_and_both_resume(tmp_path):
     """Where one dies the other ends with an error, in bounded time; together they go on then."""
     pytest.importorskip("orbax.checkpoint")

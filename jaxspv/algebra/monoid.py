@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.typing import DTypeLike
 
 from .._core.compat import scatter_add_is_slow
@@ -278,6 +278,32 @@ class Monoid(Algebraic):
         part = self.segment_reduce(terms, place, n)
         both = self.op(jnp.where(present, total, 0), jnp.where(here, part, 0)).astype(total.dtype)
         return jnp.where(here, jnp.where(present, both, part), total), present | here
+
+    def one_by_one(self, dtype: Any) -> tuple[Any, Callable[[Array, Array], Array]]:
+        """(dtype of the total, `(total, term) -> total`) for terms that are joined one by one.
+
+        float32 and narrower terms in float64, rounded once at the end by `rounded`: any operator
+        that float64 may enter, for a user's may add as well. Others in their own dtype.
+        """
+
+        def joined(total, term):
+            with jax.enable_x64(wide):
+                total = self.op(total, lax.convert_element_type(term, total.dtype))
+                return lax.convert_element_type(total, kept)
+
+        kept, wide = np.dtype(dtype), jax.config.read("jax_enable_x64")
+        if kept not in ROUNDED or self.takes_first:
+            return kept, joined
+        kept, wide = np.dtype(np.float64), True
+        with jax.enable_x64(True):
+            total = jax.ShapeDtypeStruct((), kept)
+            try:
+                serves = jax.eval_shape(self.op, total, total) == total
+            except TypeError:  # an operator on the bits of a float32
+                serves = False
+        if not serves:
+            kept, wide = np.dtype(dtype), jax.config.read("jax_enable_x64")
+        return kept, joined
 
     def scan_runs(
         self, terms: Shaped[Array, " k"], segments: Int[Array, " k"]

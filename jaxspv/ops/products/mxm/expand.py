@@ -10,6 +10,7 @@ sort, compress), ACM TOMS 41 (4), 2015.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -113,7 +114,9 @@ def saturating_cumsum(length: Array, limit: int, longest: int) -> Array:
     return jnp.where(large, limit, jnp.minimum(low, np.uint32(limit)).astype(jnp.int32))
 
 
-def terms_of(semiring: Semiring, o: Operands, p: Products) -> tuple[Array, Array, Array]:
+def terms_of(
+    semiring: Semiring, o: Operands, p: Products, take: Callable[[Array, Array], Array] = take
+) -> tuple[Array, Array, Array]:
     """(products, their first and second factors), 0 for factors where there is none."""
     x, y = safe(take(o.data, p.a), p.valid), safe(take(o.values, p.b), p.valid)
     return semiring.mul.at(x, y, p.row, take(o.col, p.a), p.col), x, y

@@ -14,6 +14,7 @@ from ...._core.batching import batch_any
 from ...._core.compilation import on_gpu
 from ...._core.derivatives import dense_tangent, is_zero, jvp_of_perturbed
 from ...._core.operation import Operation
+from ...._core.reductions import ROUNDED, gather
 from ....algebra.masks import structure
 from ....algebra.semirings import plus_times
 from ....formats import CSR, SparseMatrix
@@ -96,11 +97,17 @@ def _slots(o: Operands, C: CSR, p: Products) -> Array:
     return jnp.where(p.valid, slot, C.nse)
 
 
+def _factors(values: Array, slots: Array) -> Array:
+    """Values at slots. The transpose adds in float64; XLA's would add one by one in float32."""
+    rounds = values.dtype in ROUNDED and values.shape[0] > 0
+    return gather(values, slots) if rounds else take(values, slots)
+
+
 def _perturbed(semiring, semiring_dot, o, p, x_dot, y_dot):
     """(products, their tangents) from values `o` and tangents of the two factors."""
 
     def terms(s, x, y):
-        value = terms_of(s, o._replace(data=x, values=y), p)[0]
+        value = terms_of(s, o._replace(data=x, values=y), p, _factors)[0]
         return semiring.add.admit(value)
 
     primals, tangents = (semiring, o.data, o.values), (semiring_dot, x_dot, y_dot)
@@ -277,7 +284,7 @@ def _replay(semiring, o, C, way):
     def step(at, total):
         p, at = next_products(o, at, way.size, way.window)
         slot = _slots(o, C, p)
-        terms = add.admit(terms_of(semiring, o, p)[0])
+        terms = add.admit(terms_of(semiring, o, p, _factors)[0])
         part = add.segment_scan(terms, slot, C.nse)
         here = jnp.zeros(C.nse, bool).at[slot].set(True, mode="drop")
         joined = add.op(jnp.where(here, total, 0), jnp.where(here, part, 0)).astype(total.dtype)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...._core.native_loops import is_negative, read, write
+from ...._core.reductions import rounded
 from ....algebra.semirings import Semiring
 from ....formats import CSC, CSR
 from ....formats.vector import SparseVector
@@ -27,6 +28,7 @@ def columns_sequentially(
     """
     m = A.shape[0]
     term, dtype, beyond = _scalars(semiring, A, x, flip)
+    wide, joined = semiring.add.one_by_one(dtype)
 
     def column(c):
         k, *state = c
@@ -38,17 +40,17 @@ def columns_sequentially(
             out, data = read(A.indices, e), read(A.data, e)
             here, seen = read(total, out), is_negative(read(mark, out))
             new = term(data, out, inner, value)
-            new = jnp.where(seen > 0, semiring.add.op(here, new).astype(dtype), new)
+            new = lax.select(seen > 0, joined(here, new), rounded(new, wide))
             # Both writes depend on `seen`, so that both reads come before them: without a mask too.
             wanted = seen < 2 if allowed is None else read(allowed, out)
-            total = write(total, out, jnp.where(wanted, new, here))
+            total = write(total, out, lax.select(wanted, new, here))
             mark = write(mark, out, jnp.where(wanted, -1, -seen))
             return e + 1, total, mark, flag | (wanted & beyond(data, value))
 
         state = lax.while_loop(lambda c: c[0] < last, entry, (read(A.indptr, inner), *state))
         return k + 1, *state[1:]
 
-    start = jnp.zeros(m, dtype), jnp.zeros(m, jnp.int32), jnp.asarray(False)
+    start = rounded(jnp.zeros(m, dtype), wide), jnp.zeros(m, jnp.int32), jnp.asarray(False)
     _, total, mark, flag = lax.while_loop(
         lambda c: c[0] < x.count, column, (jnp.zeros((), x.count.dtype), *start)
     )
@@ -61,7 +63,7 @@ def columns_sequentially(
 
     state = (jnp.int32(0), jnp.int32(0), jnp.full(nse + 1, m, jnp.int32))
     _, count, rows = lax.while_loop(lambda c: c[0] < m, listed, state)
-    return _vector(take(total, rows[:nse]), rows, count, flag, A, x)
+    return _vector(take(rounded(total, dtype), rows[:nse]), rows, count, flag, A, x)
 
 
 def rows_sequentially(
@@ -70,6 +72,7 @@ def rows_sequentially(
     """`y = A x`: each allowed row looks its columns up in x. O(their entries + m + n)."""
     m, n = A.shape
     term, dtype, beyond = _scalars(semiring, A, x, flip)
+    wide, joined = semiring.add.one_by_one(dtype)
     own = jnp.arange(x.nse, dtype=jnp.int32)
     slots = jnp.full(n, -1, jnp.int32).at[x.indices].set(own, mode="drop")
 
@@ -86,18 +89,21 @@ def rows_sequentially(
             valid = slot >= 0
             value = read(x.data, jnp.maximum(slot, 0))
             new = term(data, out, inner, value)
-            new = jnp.where(seen, semiring.add.op(total, new).astype(dtype), new)
+            new = lax.select(seen, joined(total, new), rounded(new, wide))
             return (
                 e + 1,
-                jnp.where(valid, new, total),
+                lax.select(valid, new, total),
                 seen | valid,
                 flag | (valid & beyond(data, value)),
             )
 
-        start = (first, jnp.zeros((), dtype), jnp.asarray(False), flag)
+        start = (first, rounded(jnp.zeros((), dtype), wide), jnp.asarray(False), flag)
         _, total, seen, flag = lax.while_loop(lambda c: c[0] < last, entry, start)
         at = jnp.minimum(count, nse)  # the slot behind the last takes what does not fit
-        rows, values = write(rows, at, jnp.where(seen, out, m)), write(values, at, total)
+        rows, values = (
+            write(rows, at, jnp.where(seen, out, m)),
+            write(values, at, rounded(total, dtype)),
+        )
         return out + 1, count + seen.astype(jnp.int32), rows, values, flag
 
     blank = jnp.full(nse + 1, m, jnp.int32), jnp.zeros(nse + 1, dtype)

@@ -8,7 +8,9 @@ from jax import Array, lax
 
 from ....._core.compat import large_loops_are_native
 from ....._core.native_loops import read, read_natural, write, write_natural
+from ....._core.reductions import rounded
 from .....algebra.masks import Mask
+from .....algebra.monoids import plus
 from .....algebra.semirings import Semiring, plus_times
 from .....formats import CSR, SparseMatrix
 from .....formats.csr import sorted_csr
@@ -42,7 +44,8 @@ def fill(
     """
     (m, _), n, add, mul = a.shape, b.shape[1], semiring.add, semiring.mul
     dtype = term_dtype(semiring, a.dtype, b.dtype)
-    identity = jnp.asarray(add.identity_of(dtype))
+    wide, joined = add.one_by_one(dtype)
+    identity = rounded(jnp.asarray(add.identity_of(dtype)), wide)
     first_wins = add.takes_first
     spare = n + 1  # for what does not count; place n is the 0 of padding
 
@@ -73,7 +76,7 @@ def fill(
                     y = read_natural(b.data, f + u)
                     value = add.admit(mul.at(x, y, i, k, j))
                     if not first_wins:
-                        value = add.op(read_natural(acc, j), value).astype(dtype)
+                        value = joined(read_natural(acc, j), value)
                     acc = write_natural(acc, j, value)
                     if mul.overflow is not None:
                         here = f + u < end
@@ -92,14 +95,15 @@ def fill(
         def take(c):
             p, values = c
             for u in range(UNROLL):
-                value = read_natural(acc, read_natural(columns, p + u))
+                value = rounded(read_natural(acc, read_natural(columns, p + u)), dtype)
                 values = write_natural(values, p + u, value)
             return p + UNROLL, values
 
         _, values = lax.while_loop(lambda c: c[0] < high, take, (low, values))
         return i + 1, last, high, acc, asked, values, flag
 
-    acc = jnp.full(n + 2, identity).at[n].set(np.zeros((), dtype))
+    acc = jnp.full(n + 2, add.identity_of(dtype)).at[n].set(np.zeros((), dtype))
+    acc = rounded(acc, wide)
     asked = None  # for each column the last row that has it
     if masked and mul.overflow is not None:
         asked = jnp.full(n + 2, -1, jnp.int32)
@@ -119,6 +123,7 @@ def product_along(A: CSR, B: CSR, C: CSR) -> Array:
 def cotangents(A: CSR, B: CSR, C: CSR, w: Array) -> tuple[Array, Array]:
     """(by_a, by_b) for cotangents w (C.nse,); 0 in padding."""
     (m, _), n, places = A.shape, B.shape[1], C.nse
+    wide, added = plus.one_by_one(w.dtype)
     zero = jnp.int32(0)
 
     def row(c):
@@ -142,15 +147,15 @@ def cotangents(A: CSR, B: CSR, C: CSR, w: Array) -> tuple[Array, Array]:
                     cell = read(mark, jnp.where(inside, read(B.indices, f + u), n))
                     valid = cell >= low  # marks of rows before are smaller
                     cotangent = read(w, jnp.where(valid, cell, places))
-                    total = total + jnp.where(valid, cotangent * read(B.data, f + u), 0)
+                    total = added(total, jnp.where(valid, cotangent * read(B.data, f + u), 0))
                     at = jnp.where(inside, f + u, B.nse)
                     more = jnp.where(valid, cotangent * x, 0)
-                    by_b = write(by_b, at, read(by_b, at) + more)
+                    by_b = write(by_b, at, added(read(by_b, at), more))
                 return f + TURN, total, by_b
 
-            start = (read(B.indptr, k), jnp.zeros((), w.dtype), by_b)
+            start = (read(B.indptr, k), rounded(jnp.zeros((), w.dtype), wide), by_b)
             _, total, by_b = lax.while_loop(lambda c: c[0] < end, products, start)
-            return e + 1, write(by_a, e, total), by_b
+            return e + 1, write(by_a, e, rounded(total, w.dtype)), by_b
 
         first = (read(A.indptr, i), by_a, by_b)
         last = read(A.indptr, i + 1)
@@ -158,6 +163,6 @@ def cotangents(A: CSR, B: CSR, C: CSR, w: Array) -> tuple[Array, Array]:
         return i + 1, mark, by_a, by_b
 
     marks, w = jnp.full(n + 1, -1, jnp.int32), jnp.append(w, 0)
-    state = (zero, marks, jnp.zeros(A.nse, w.dtype), jnp.zeros(B.nse + 1, w.dtype))
+    state = (zero, marks, jnp.zeros(A.nse, w.dtype), rounded(jnp.zeros(B.nse + 1, w.dtype), wide))
     _, _, by_a, by_b = lax.while_loop(lambda c: c[0] < m, row, state)
-    return by_a, by_b[:-1]
+    return by_a, rounded(by_b, w.dtype)[:-1]

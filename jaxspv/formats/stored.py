@@ -171,7 +171,7 @@ class Stored(SciPyMethods):
         (2, 2, 8)
         """
         made_of = self.edges
-        if made_of is not None and not made_of.in_order and made_of.number == self.nse:
+        if made_of is not None and not made_of.in_order and made_of.number == self.nse > 1:
             raise ValueError(
                 "`data` may be meant two ways: this matrix was made of as many edges as it has "
                 "slots, in another order. In the order of the edges: `with_edge_data(data)`; in "

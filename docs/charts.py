@@ -100,14 +100,16 @@ def bars(title: str, unit: str, rows: Mapping[str, float], mark: float = 1.0) ->
     widest = max(rows.values())
     parts = [draw.text(16, 24, title, anchor="start", weight="bold")]
     parts.append(draw.text(16, 46, unit, anchor="start", fill=draw.MUTED, size=13))
+    at = round(126 + 160 * mark / widest, 1)
+    parts.append(_rule(at, 54, at, 60 + 26 * len(rows), draw.INK))
     for k, (name, value) in enumerate(rows.items()):
         y, width = 60 + 26 * k, 160 * value / widest
         parts.append(draw.text(118, y + 14, name, anchor="end", size=13))
         fill = draw.BLUE if value >= mark else draw.ORANGE
         parts.append(draw.box(126, y, round(width, 1), 18, fill=fill, stroke=fill, rx=2))
+        style = {"fill": draw.PAPER, "stroke": draw.PAPER}  # the line ends before the number
+        parts.append(draw.box(round(130 + width, 1), y, 42, 18, **style))
         parts.append(draw.text(round(134 + width, 1), y + 14, f"{value:.3g}", anchor="start"))
-    at = round(126 + 160 * mark / widest, 1)
-    parts.append(_rule(at, 54, at, 60 + 26 * len(rows), draw.INK))
     return draw.page(356, 74 + 26 * len(rows), parts)
 
 

@@ -8,9 +8,10 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).parent
-sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
+sys.path[:0] = [str(HERE / "_ext"), str(HERE), str(HERE.parent)]
 
-import public_api  # noqa: E402  (in this folder)
+import charts  # noqa: E402  (in this folder)
+import public_api  # noqa: E402
 import stored_results  # noqa: E402
 
 import jaxspv  # noqa: E402
@@ -29,7 +30,7 @@ extensions = [
     "plain_docstrings",
 ]
 exclude_patterns = ["_build", "_ext", "_static", "jupyter_execute", "**.ipynb_checkpoints"]
-INCLUDED = ("against", "headline", "libraries", "summary")  # parts of pages
+INCLUDED = ("against", "headline", "libraries", "report_*", "summary")  # parts of pages
 exclude_patterns += [f"results/{part}.md" for part in INCLUDED]
 
 # Markdown. Notebooks are run below, by what writes the committed ones.
@@ -52,6 +53,7 @@ public_api.write(jaxspv, HERE / "api")
 run = os.environ.get("JAXSPV_NOTEBOOKS", "run") != "stored"
 public_api.copy_notebooks(HERE.parent / "examples", HERE / "examples", run=run)
 stored_results.copy(HERE.parent / "benchmarks", HERE / "results")
+charts.write_tables(HERE / "results")
 
 html_theme = "furo"
 html_title = "jaxspv"

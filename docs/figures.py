@@ -283,6 +283,8 @@ FIGURES: dict[str, Callable[[], str]] = {
 
 
 if __name__ == "__main__":
-    for name, figure in FIGURES.items():
+    import charts
+
+    for name, figure in (FIGURES | charts.CHARTS).items():
         (HERE / f"{name}.svg").write_text(figure())
         print(f"_static/{name}.svg")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import platform
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -78,7 +79,7 @@ def _error_line(error: Exception, args: argparse.Namespace | None) -> str:
         return text
     if "symmetric pattern" in text and not getattr(args, "undirected", True):
         text += " The option --undirected does so."
-    return text if args.file in text or "`--" in text else f"{args.file}: {text}"
+    return text if not args.file or args.file in text or "`--" in text else f"{args.file}: {text}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -91,7 +92,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"jaxspv {_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
 
-    def add(name: str, run: Callable[..., Any], text: str) -> argparse.ArgumentParser:
+    def add(
+        name: str, run: Callable[..., Any], text: str, needed: bool = True
+    ) -> argparse.ArgumentParser:
         sub = commands.add_parser(
             name,
             help=text,
@@ -100,13 +103,16 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         sub.set_defaults(command=run)
-        sub.add_argument("file", metavar="FILE", help="a graph, see below")
+        sub.add_argument(
+            "file", metavar="FILE", nargs=None if needed else "?", help="a graph, see below"
+        )
         add_opening(sub)
         sub.add_argument("--json", action="store_true", help="one line of JSON on stdout")
         sub.add_argument("--verbose", action="store_true", help="how it was computed, too")
         return sub
 
-    add("info", _info, "Shape, entries, symmetry and row lengths of a matrix.")
+    described = "Shape, entries, symmetry and row lengths of a matrix."
+    add("info", _info, described + " Without FILE: what is installed.", needed=False)
     convert = add("convert", _convert, "Write a matrix to another file.")
     convert.add_argument(
         "out", metavar="OUT", help="path: .mtx, .mtx.gz, .npz (keeps --format), or a list of edges"
@@ -147,9 +153,15 @@ def _version() -> str:
 
 
 def _info(args: argparse.Namespace) -> dict[str, Any]:
-    report = describe_matrix(args.file, open_graph(args))
+    report = describe_matrix(args.file, open_graph(args)) if args.file else _installed()
     kernels = bind.refused() or "C++"
     return {**report, "compilation_cache": cache_folder(), "kernels_on_cpus": kernels}
+
+
+def _installed() -> dict[str, Any]:
+    devices = sorted({device.device_kind for device in jax.devices()})
+    versions = {"python": platform.python_version(), "jaxspv": _version(), "jax": jax.__version__}
+    return {**versions, "backend": jax.default_backend(), "devices": ", ".join(devices)}
 
 
 def _convert(args: argparse.Namespace) -> dict[str, Any]:

@@ -308,7 +308,10 @@ def check_key(key: Any) -> Any:
             return key
         if dtype == np.uint32 and shape == jax.eval_shape(lambda: jax.random.PRNGKey(0)).shape:
             return key
-    raise ValueError(f"`key` must be one key, as of jax.random.key(seed); got {key!r}.")
+    raise ValueError(
+        "`key` must be one key, as of jax.random.key(seed), and comes first in generators; "
+        f"got {key!r}."
+    )
 
 
 def random_generator(key: Any) -> np.random.Generator:

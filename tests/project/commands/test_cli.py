@@ -26,6 +26,14 @@ WHAT_RAN = {"format", "backend", "method", "device", "jax", "plan"}
 TIMES = {"time_ms", "compile_ms", "prepare_ms"}
 
 
+def test_info_without_a_file_says_what_is_installed(report, run):
+    r = report("info")
+    assert r["jax"] == jax.__version__ and r["backend"] == jax.default_backend()
+    assert r["kernels_on_cpus"] and {"python", "jaxspv", "devices"} <= set(r)
+    code, out, err = run("info")
+    assert code == 0 and jax.__version__ in out and not err
+
+
 def test_info(report, run):
     r = report("info", "karate")
     graph = nx.karate_club_graph()

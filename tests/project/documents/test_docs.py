@@ -83,8 +83,8 @@ def test_several_devices_means_several(tmp_path):
 
 def test_figures_are_those_that_the_script_draws():
     sys.path.insert(0, str(DOCS))
-    figures = importlib.import_module("figures")
-    for name, draw in figures.FIGURES.items():
+    figures, charts = map(importlib.import_module, ("figures", "charts"))
+    for name, draw in (figures.FIGURES | charts.CHARTS).items():
         assert (DOCS / "_static" / f"{name}.svg").read_text() == draw(), "run the script"
 
 

@@ -82,7 +82,7 @@ class Automaton:
                 one = jax.tree.map(jnp.asarray, one_of(semiring))
                 data = jax.vmap(lambda edge: semiring.mul(one, edge))(data)
             slots = jnp.asarray(slot[order], jnp.int32)
-            data = semiring.add.segment_reduce(data, slots, len(key), sorted=True)
+            data = semiring.add.segment_scan(data, slots, len(key), sorted=True)
         return A.with_data(data)
 
     def total(self, semiring: Semiring | str) -> Any:
@@ -214,11 +214,11 @@ def compose(A: Automaton, B: Automaton, semiring: Semiring | str) -> Automaton:
         return choose(edge >= 0, found, ones)
 
     data = Each(semiring.mul)(factors(A.data, first), factors(B.data, second))
-    labels = (
-        np.where(edge >= 0, np.append(v, EPSILON)[edge], EPSILON).astype(np.int32)
+    read, written = (
+        np.append(v, EPSILON)[edge].astype(np.int32)  # the last where it stays, at -1
         for v, edge in ((A.input, first), (B.output, second))
     )
-    return Automaton(data, source, target, *labels, final, start=0, states=states)
+    return Automaton(data, source, target, read, written, final, start=0, states=states)
 
 
 def _paired(A: Automaton, B: Automaton):

@@ -34,22 +34,22 @@ problem bubble ribbon rabbit cabin robin habit bamboo banana panda beaver pepper
 mammal common hammer summer manner moment nothing month mountain animal mineral
 whale while wheel helmet harbor hollow shallow shelf ladle label noble cable people purple"""
 WORDS = sorted(WORDS.split())
-LETTERS = string.ascii_lowercase
-NUMBER = {letter: 1 + k for k, letter in enumerate(LETTERS)}
+ALPHABET = string.ascii_lowercase
+NUMBER = {character: 1 + k for k, character in enumerate(ALPHABET)}
 rng = np.random.default_rng(0)
 
 
 def misspelt(word):
     written = ""
-    for letter in word:
-        if letter == "h" and rng.random() < 0.6:
+    for character in word:
+        if character == "h" and rng.random() < 0.6:
             continue
-        other = {"m": "n", "b": "p"}.get(letter)
-        written += other if other and rng.random() < 0.5 else letter
-        if letter == "l" and rng.random() < 0.4:
+        other = {"m": "n", "b": "p"}.get(character)
+        written += other if other and rng.random() < 0.5 else character
+        if character == "l" and rng.random() < 0.4:
             written += "l"
         elif rng.random() < 0.05:
-            written += LETTERS[rng.integers(26)]
+            written += ALPHABET[rng.integers(26)]
     return written
 
 
@@ -59,8 +59,8 @@ print(len(pairs), "pairs, as", pairs[3:60:12])
 # %% [markdown]
 # ## The transducer
 #
-# Labels are 1 to 26, and 0 for nothing. Each pair of them but (0, 0) is an edit: a letter for a
-# letter, for nothing, or out of nothing; the last edge stops. Labels from 27 on number
+# Labels are 1 to 26, and 0 for nothing. Each pair of them but (0, 0) is an edit: a character for a
+# character, for nothing, or out of nothing; the last edge stops. Labels from 27 on number
 # the pairs of words: each word begins with its number, which is copied, so that all pairs are one
 # graph and one call.
 
@@ -82,10 +82,10 @@ def written_in_a_row(words):
     """The words as paths from state 0, each with its number in front."""
     source, target, label, final, last = [], [], [], [], 0
     for k, word in enumerate(words):
-        letters = [27 + k, *(NUMBER[letter] for letter in word)]
-        states = last + 1 + np.arange(len(letters))
+        characters = [27 + k, *(NUMBER[character] for character in word)]
+        states = last + 1 + np.arange(len(characters))
         source += [0, *states[:-1]]
-        target, label, last = [*target, *states], label + letters, int(states[-1])
+        target, label, last = [*target, *states], label + characters, int(states[-1])
         final.append(last)
     return automata.automaton(source, target, label, final=final)
 
@@ -110,7 +110,7 @@ def table(x, y, costs, add, zero):
     """The sum over all alignments; costs (27, 27), `costs[0, 0]` to stop."""
     found = np.full((len(x) + 1, len(y) + 1), zero)
     found[0, 0] = 0
-    x, y = ([NUMBER[letter] for letter in word] for word in (x, y))
+    x, y = ([NUMBER[character] for character in word] for word in (x, y))
     for i in range(len(x) + 1):
         for j in range(len(y) + 1):
             if i:
@@ -138,7 +138,7 @@ unit = jnp.append(jnp.asarray(one != other, jnp.float32), 0.0)
 C = alignments(pairs, unit, "min_plus")
 distance = of_each(C, S.min_plus)
 assert list(distance) == [table(x, y, in_a_table(unit), min, np.inf) for x, y in pairs]
-print(C, "in all;", f"edits: {int(distance.sum())} in {sum(len(x) for x, _ in pairs)} letters")
+print(C, "in all;", f"edits: {int(distance.sum())} in {sum(len(x) for x, _ in pairs)} characters")
 
 # %% [markdown]
 # ## Learning by the gradient
@@ -195,8 +195,8 @@ assert right["learnt costs"] > right["unit costs"]
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 axes[0].imshow(share[1:], cmap="Blues", vmax=0.6)
-axes[0].set(xticks=range(27), xticklabels=["-", *LETTERS], yticks=range(26), yticklabels=LETTERS)
-axes[0].set(xlabel="written", ylabel="meant", title="learnt edits of a letter")
+axes[0].set(xticks=range(27), xticklabels=["-", *ALPHABET], yticks=range(26), yticklabels=ALPHABET)
+axes[0].set(xlabel="written", ylabel="meant", title="learnt edits of a character")
 axes[1].plot(found)
 axes[1].set(xlabel="step of EM", ylabel="log-likelihood")
 plt.show()

@@ -1,8 +1,8 @@
 """Segments of a signal: a semi-Markov model with its entropy and its best segmentations.
 
-A label holds for several samples in a row, and its score looks at all of them together. Vertices are
-positions with the label that ends there; an edge is a segment. Sums over paths are sums over all
-segmentations.
+A label holds for several samples in a row, and its score looks at all of them together. Vertices
+are positions with the label that ends there; an edge is a segment. Sums over paths are sums over
+all segmentations.
 Run: python examples/24_segments.py
 
 Source: Sarawagi and Cohen, "Semi-Markov conditional random fields for information extraction",

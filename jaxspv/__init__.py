@@ -32,6 +32,7 @@ from .algorithms.centrality.closeness import closeness_centrality as closeness_c
 from .algorithms.centrality.spectral import eigenvector_centrality as eigenvector_centrality
 from .algorithms.centrality.spectral import hits as hits
 from .algorithms.centrality.spectral import katz_centrality as katz_centrality
+from .algorithms.closure import automata as automata
 from .algorithms.closure.api import closure as closure
 from .algorithms.clustering.coefficients import average_clustering as average_clustering
 from .algorithms.clustering.coefficients import clustering as clustering

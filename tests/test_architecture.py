@@ -154,7 +154,10 @@ def written(value):
     return "" if made else text
 
 
-DOOR = ("config", "generators", "graphblas", "io", "learning", "results", "sharding", "until")
+DOOR = (
+    *("automata", "config", "generators", "graphblas", "io", "learning", "results", "sharding"),
+    "until",
+)
 
 
 def names_of(module):

@@ -44,7 +44,8 @@ PAGES = (
     ("other", "Gradients, plans, checks", "What goes around a call.", ("",)),
 )
 SUBMODULES = (
-    *("until", "io", "generators", "learning", "graphblas", "sharding", "config", "results"),
+    *("until", "io", "generators", "learning", "automata", "graphblas", "sharding", "config"),
+    "results",
 )
 TABLES = {"operators": "algebra", "monoids": "algebra", "semirings": "algebra"}
 

@@ -7,7 +7,7 @@ from ..formats.methods import FUNCTIONS
 
 SUBMODULES = (
     *("config", "generators", "graphblas", "io", "learning", "results", "sharding", "until"),
-    *("operators", "monoids", "semirings", "plot"),
+    *("operators", "monoids", "semirings", "plot", "automata"),
 )
 FAMILIAR = {  # name in NetworkX, SciPy or LAGraph -> name here
     "all_pairs_dijkstra_path_length": "all_pairs_shortest_path_length",

@@ -141,7 +141,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
     """The name of a file to write, which takes the place of `path` once it is complete.
 
     A process that ends meanwhile, or an error, leaves what was at `path` before. The name has the
-    suffixes of `path`. Where the folder takes no file beside it, and for what is no regular file
+    suffixes of `path`. Where no file can be added to the folder, and for what is no regular file
     or may not be written, such as `/dev/stdout`, it is `path` itself.
     """
     name = os.path.realpath(path)

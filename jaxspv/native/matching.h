@@ -1,6 +1,6 @@
 // Maximum matchings of bipartite graphs by depth-first searches with a look ahead. Pothen, Fan,
 // "Computing the block triangular form of a sparse matrix", ACM TOMS 16, 1990; rows read forwards
-// and backwards by turns: Duff, Kaya, Ucar, "Design, implementation, and analysis of maximum
+// and backwards in alternate phases: Duff, Kaya, Ucar, "Design, implementation, and analysis of maximum
 // transversal algorithms", ACM TOMS 38, 2011.
 #pragma once
 #include <algorithm>
@@ -33,8 +33,8 @@ class Matching {
   }
 
  private:
-  // Matches a row with a column that was free until now. Columns stay matched, so that each entry is
-  // looked at once.
+  // Matches a row with a column that was free until now. Columns stay matched, so that no entry is
+  // looked at twice.
   bool take(Id i) {
     for (Id& e = ahead_[i]; e < a_.ptr[i + 1]; ++e) {
       const Id j = a_.idx[e];

@@ -55,8 +55,9 @@ def _bullets(stored: Stored) -> list[str]:
     cpu = [f"prepared, gradient by {what}" for what in GRADIENTS]
     here = _over_forward(stored[f"{CPU}/gradients"], cpu)
     return [
-        f"- Speed on one thread of a CPU inside jit, SciPy's compiled code = 1 (above 1: jaxspv is "
-        f"faster), [geometric means](benchmarks/results/{CPU}/over_scipy.md): {_on_cpus(stored)}.",
+        "- Speed on one thread of a CPU inside jit (SpGEMM: called), SciPy's compiled code = 1 "
+        "(above 1: jaxspv is faster), [geometric means](benchmarks/results/"
+        f"{CPU}/over_scipy.md): {_on_cpus(stored)}.",
         f"- Time of a gradient, forward pass = 1: a product by values and vector {_span(both)} "
         f"(GPU); shortest paths by lengths {_span(paths)} (GPU); a product by values, vector or "
         f"both {_span(here)} (CPU).",

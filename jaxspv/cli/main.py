@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
@@ -68,7 +69,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     failed = report.pop("failed", None)
     if failed:  # before numbers that mean nothing then
         print(f"jaxspv: failed: {failed}", file=sys.stderr, flush=True)
-    print(json.dumps(report)) if args.json else show(report, verbose=args.verbose)
+    try:
+        print(json.dumps(report)) if args.json else show(report, verbose=args.verbose)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has ended, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1 if failed else 0
 
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import os
+import subprocess
 import sys
 
 import pytest
@@ -49,3 +51,15 @@ def test_a_bar_for_large_files_alone(run, tmp_path, monkeypatch, size):
     A = jsp.from_edges([0], [1])
     (tmp_path / "a.txt").write_text("0 1\n" * (size // 4))
     assert run("info", tmp_path / "a.txt")[0] == 0 and seen == [size > 10]
+
+
+def test_a_reader_that_ends_is_no_error():
+    """As in `jaxspv bfs minnesota | head -1`, where `head` ends first."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxspv", "bfs", "karate"],
+        **{"stdout": write, "stderr": subprocess.PIPE, "text": True},
+    )
+    os.close(write)
+    assert done.returncode == 0 and "BrokenPipe" not in done.stderr, done.stderr

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
+from jaxspv._core.compat import jaxlib_version
 from jaxspv._core.platforms import without_kernels
 from jaxspv.algebra import semirings
 
@@ -133,6 +134,7 @@ def test_no_native_loop_copies_an_array(name):
     with without_kernels():  # which serve before loops
         text = jax.jit(call).lower(A, *operands).compile().as_text()
     found = list(loops(text))
-    assert sum(native for native, _, _ in found) > 0
+    if jaxlib_version() < (0, 11):  # newer ones have instructions in place of some of these loops
+        assert sum(native for native, _, _ in found) > 0
     slow = [(of, copies) for native, copies, of in found if copies or not native]
     assert len(slow) <= rounds, slow

@@ -94,7 +94,7 @@ class _Exchange(Forest):
             self._join(turn)
             self.sample()
             skip, turn = ~k.grid_barrier(self.control, [(self.control, LARGEST)])[1], turn + 2
-        self.rest(skip)
+        self.rest(skip, SAMPLED)
         self._settle()
         ok = self._join(turn)
         self._name()

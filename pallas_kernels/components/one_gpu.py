@@ -7,6 +7,11 @@ in between, trees are compressed. A sample finds the largest tree, and only vert
 visit their other neighbours. That skips nearly all edges of a graph with a giant component. It
 needs both directions of an edge: for a graph that is not symmetric, all edges are visited.
 
+A thin graph, of fewer than THIN edges a vertex, has few edges left after samples: all that lead to
+smaller vertices are linked in one pass. A search for a root then gives each vertex on its way the
+parent of its parent (Jaiganesh, Burtscher, "A high-performance connected components implementation
+for GPUs", HPDC 2018).
+
 Cost: n (rounds + 1) gathers for the sampled rounds and about as many for the compressions, then
 one gather an edge of the vertices outside the largest tree; 8 grid barriers. An atomic
 (compare-and-swap) for each hook. Climbing ends: the larger of the two labels falls in every step.
@@ -14,7 +19,9 @@ one gather an edge of the vertices outside the largest tree; 8 grid barriers. An
 Measured (H200): rmat18 0.128 ms in the kernel: 9.4 MB from memory, 0.07M atomics, 460 GB/s from L2,
 3.5% of the issue slots; coAuthorsDBLP 0.111, luxembourg_osm 0.036. Neither bytes nor gathers bind;
 barriers are 10 us of it, and climbs are chains of loads from L2, 0.2 us each. rmat21: 1.09 ms in a
-program, 2.41 if every edge is visited, of which one gather an edge (117 G/s) is 0.59.
+program, 2.41 if every edge is visited, of which one gather an edge (117 G/s) is 0.59. In one pass,
+and with samples first (H100, us): moscow-roads 87, 113; usroads-48 44, 50; luxembourg_osm 27, 32;
+but grid1000, of 3.6 edges a vertex, 529, 123. Without compression before it: moscow-roads 128.
 """
 
 import functools
@@ -32,24 +39,36 @@ UNROLL = 4  # vertices that a thread has in flight
 LONG = 1024  # a row of so many edges or more is shared by the warps of a CTA
 LISTED = 2048  # capacity of the list of long rows of a CTA
 SHARED = LISTED + 4  # words of shared memory
+FEW = 8  # edges of a vertex of a thin graph that one thread links
+THIN = 3  # mean edges a vertex of a thin graph
 LARGEST = 40  # control word: ~root of the largest tree of the sample
 
 
 def components(
-    indptr: jax.Array, indices: jax.Array, *, symmetric: bool = True, grid: Grid = DEFAULT_GRID
+    indptr: jax.Array,
+    indices: jax.Array,
+    *,
+    symmetric: bool = True,
+    thin: bool | None = None,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(labels int32[n], status int32): the least vertex of the weakly connected component.
 
     indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
     in any order. symmetric: the graph has every edge in both directions, so most of them can
-    be skipped; not checked. status 0: right; otherwise a grid barrier expired.
+    be skipped; not checked. thin: one pass over all edges; None: by their number. status 0: right;
+    otherwise a grid barrier expired.
     """
     n = indptr.shape[0] - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
 
+    if thin is None:
+        thin = indices.shape[0] < THIN * n
+    steps = _all_edges if thin else _sampled
+
     def kernel(k, m):
-        ok = _all(k, Forest(k, m, n, n, 0), symmetric)
+        ok = steps(k, Forest(k, m, n, n, 0), symmetric)
         k.report(m.status, ok)
 
     out = launch(
@@ -65,7 +84,21 @@ def components(
     return out["labels"], out["status"][0]
 
 
-def _all(k, forest, symmetric):
+def _all_edges(k, forest, symmetric):
+    """Links every edge in one pass: where few edges are left after samples, barriers cost more."""
+    forest.plant()
+    k.grid_barrier(forest.control)
+    forest.compress()
+    k.grid_barrier(forest.control)
+    forest.short_rows(symmetric)
+    forest.rest(k.const(-1), FEW)
+    k.grid_barrier(forest.control)
+    forest.compress()
+    (ok,) = k.grid_barrier(forest.control)
+    return ok
+
+
+def _sampled(k, forest, symmetric):
     forest.plant()
     k.grid_barrier(forest.control)
     forest.compress()
@@ -80,7 +113,7 @@ def _all(k, forest, symmetric):
             k.grid_barrier(forest.control)
     # all CTAs must skip the same tree: an edge between two skipped trees would be lost
     _, word = k.grid_barrier(forest.control, [(forest.control, LARGEST)])
-    forest.rest(~word if symmetric else k.const(-1))
+    forest.rest(~word if symmetric else k.const(-1), SAMPLED)
     k.grid_barrier(forest.control)
     forest.compress()
     (ok,) = k.grid_barrier(forest.control)
@@ -182,8 +215,13 @@ class Forest:
     def link(self, tails, heads, masks):
         """Joins the trees of the ends of edges: the larger root becomes a child. Labels never
         grow."""
-        k, labels, many = self.k, self.labels, len(masks)
+        k, labels = self.k, self.labels
         ends = [k.loads(labels, end, masks, cache="fresh") for end in (tails, heads)]
+        self._join_trees(*ends)
+
+    def _join_trees(self, *ends):
+        """Joins the trees of pairs of labels; the lower of the two at the end of each."""
+        k, labels, many = self.k, self.labels, len(ends[0])
 
         def apart(*ends):
             return [a != b for a, b in zip(ends[:many], ends[many:], strict=True)]
@@ -201,7 +239,57 @@ class Forest:
                 next_.append(k.where((up == high) | (up < 0), low, up))
             return *next_, *lows
 
-        k.while_(lambda *ends: _any(apart(*ends)), climb, *ends[0], *ends[1])
+        return k.while_(lambda *ends: _any(apart(*ends)), climb, *ends[0], *ends[1])[many:]
+
+    def short_rows(self, symmetric):
+        """Links every vertex to its first FEW neighbours, of a symmetric graph to smaller ones."""
+        k, m = self.k, self.m
+
+        def some(rows, valid):
+            each = [self.first + i for i in rows]
+            ends = [k.row(m.indptr, i, t) for i, t in zip(rows, valid, strict=True)]
+            begins = [begin for begin, _ in ends]
+            stops = [k.minimum(end, begin + FEW) for begin, end in ends]
+            rows_in = zip(begins, stops, valid, strict=True)
+            sizes = [k.where(t, stop - begin, 0) for begin, stop, t in rows_in]
+            longest = functools.reduce(k.maximum, sizes)
+
+            def neighbour(r, *mine):
+                there = [b + r < s for b, s in zip(begins, stops, strict=True)]
+                there = [t & a for t, a in zip(there, valid, strict=True)]
+                near = k.loads(m.indices, [b + r for b in begins], there, other=0, cache="nc")
+                if symmetric:
+                    there = [t & (w < v) for t, w, v in zip(there, near, each, strict=True)]
+                found = self._find(near, there)
+                other = [k.where(t, f, a) for t, f, a in zip(there, found, mine, strict=True)]
+                return self._join_trees(list(mine), other)
+
+            k.for_(0, longest, 1, neighbour, *self._find(each, valid))
+
+        self._several(self.rows, some)
+
+    def _find(self, vertices, masks):
+        """The roots of vertices. Each step gives the one before its grandparent as parent: only
+        roots are linked, and what has a parent never becomes a root."""
+        k, labels, many = self.k, self.labels, len(masks)
+        above = k.loads(labels, vertices, masks, other=0, cache="fresh")
+        higher = k.loads(labels, above, masks, other=0, cache="fresh")
+
+        def below(state):
+            return [a != b for a, b in zip(state[many : 2 * many], state[2 * many :], strict=True)]
+
+        def step(*state):
+            moving = below(state)
+            low, middle, high = (state[i * many : (i + 1) * many] for i in range(3))
+            for v, up, t in zip(low, high, moving, strict=True):
+                k.store(labels, v, up, mask=t)
+            found = k.loads(labels, high, moving, other=0, cache="fresh")
+            low = [k.where(t, b, a) for t, a, b in zip(moving, low, middle, strict=True)]
+            found = [k.where(t, f, b) for t, f, b in zip(moving, found, high, strict=True)]
+            return *low, *high, *found
+
+        state = [*vertices, *above, *higher]
+        return k.while_(lambda *state: _any(below(state)), step, *state)[many : 2 * many]
 
     def compress(self):
         """Every label becomes its root."""
@@ -218,15 +306,15 @@ class Forest:
 
         k.if_((k.cta == 0) & (k.warp == 0), some)
 
-    def rest(self, skip):
-        """Links the neighbours after the sampled ones of all rows outside the tree `skip`."""
+    def rest(self, skip, taken):
+        """Links the neighbours after the first `taken` of all rows outside the tree `skip`."""
         k, m, count, long_rows = self.k, self.m, self.count, self.long_rows
 
         def vertices(i):
             valid = i < self.rows
             label = k.load(self.labels, self.first + i, mask=valid, other=-1, cache="fresh")
             out = valid & (label != skip)
-            start = k.load(m.indptr, i, mask=out, cache="nc") + SAMPLED
+            start = k.load(m.indptr, i, mask=out, cache="nc") + taken
             end = k.load(m.indptr, i + 1, mask=out, cache="nc")
             size = k.where(out, k.maximum(end - start, 0), 0)
             place = k.atomic("add", count, 0, 1, mask=size >= LONG)
@@ -245,7 +333,7 @@ class Forest:
 
         def row(j):
             i = k.load(long_rows, j)
-            start = k.load(m.indptr, i, cache="nc") + SAMPLED
+            start = k.load(m.indptr, i, cache="nc") + taken
             end = k.load(m.indptr, i + 1, cache="nc")
             always = k.const(True, "i1")
 

@@ -33,10 +33,11 @@ def check(graph, out):
     np.testing.assert_array_equal(labels, expected(*graph))
 
 
+@pytest.mark.parametrize("thin", [False, True])
 @pytest.mark.parametrize("ctas", [1, 3])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_components(name, ctas):
-    f = jax.jit(functools.partial(components, grid=Grid(ctas, 64, True)))
+def test_components(name, ctas, thin):
+    f = jax.jit(functools.partial(components, thin=thin, grid=Grid(ctas, 64, True)))
     check(GRAPHS[name], f(*map(jnp.asarray, GRAPHS[name])))
 
 
@@ -49,10 +50,11 @@ def test_rows_that_are_out_of_order():
     check(graph, components(*map(jnp.asarray, shuffled), grid=SMALL))
 
 
+@pytest.mark.parametrize("thin", [False, True])
 @pytest.mark.parametrize("edges", [100, 250, 2000])
-def test_directed(edges):
+def test_directed(edges, thin):
     graph = random_graph(300, edges, edges, symmetric=False)
-    options = {"symmetric": False, "grid": SMALL}
+    options = {"symmetric": False, "grid": SMALL, "thin": thin}
     check(graph, components(*map(jnp.asarray, graph), **options))
 
 
@@ -72,10 +74,12 @@ def test_one_launch():
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("thin", [False, True])
 @pytest.mark.parametrize("name", NATIVE)
-def test_native(name):
+def test_native(name, thin):
+    f = jax.jit(functools.partial(components, thin=thin))
     for _ in range(20):
-        check(NATIVE[name], jax.jit(components)(*map(jnp.asarray, NATIVE[name])))
+        check(NATIVE[name], f(*map(jnp.asarray, NATIVE[name])))
 
 
 @pytest.mark.gpu

@@ -73,24 +73,28 @@ def _joined(n: int, edges: Edges, group: Array) -> tuple[Edges, Array]:
     run = jnp.where(tail < n, jnp.cumsum(new, dtype=jnp.int32) - 1, tail.shape[0])
     place = jnp.where(new, run, tail.shape[0])
     nothing = jnp.full(tail.shape, n, jnp.int32)
+    if jnp.issubdtype(weight.dtype, jnp.integer):
+        before = jnp.cumsum(weight, dtype=weight.dtype)
+        starts = jnp.full_like(weight, before[-1]).at[place].set(before - weight, mode="drop")
+        weight = jnp.diff(starts, append=before[-1:])
+    else:
+        weight = jnp.zeros_like(weight).at[run].add(weight, mode="drop")
     joined = Edges(
-        nothing.at[place].set(tail, mode="drop"),
-        nothing.at[place].set(head, mode="drop"),
-        jnp.zeros_like(weight).at[run].add(weight, mode="drop"),
+        nothing.at[place].set(tail, mode="drop"), nothing.at[place].set(head, mode="drop"), weight
     )
     return joined, jnp.sum(new, dtype=jnp.int32)
 
 
-def strengths(n: int, edges: Edges) -> tuple[Array, Array]:
-    """(n,) the sum of the weights of each vertex; 1 / the sum of all weights."""
-    k = jnp.zeros(n, edges.weight.dtype).at[edges.tail].add(edges.weight, mode="drop")
-    total = jnp.sum(edges.weight)
-    return k, jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0).astype(jnp.float32)
+def share(total: Array) -> Array:
+    """1 / the sum of all weights, 0 if that is 0."""
+    return jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0).astype(jnp.float32)
 
 
-def quality_of(n: int, edges: Edges, group: Array, resolution: Array) -> Array:
-    """The modularity of communities of the vertices of a level."""
-    k, per = strengths(n, edges)
+def quality_of(
+    n: int, edges: Edges, group: Array, k: Array, per: Array, resolution: Array
+) -> Array:
+    """The modularity of communities of the vertices of a level; k: (n,) their sums of weights, per:
+    the `share` of all."""
     start, end = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
     inside = jnp.sum(jnp.where(start == end, edges.weight, 0))
     sums = jnp.zeros(n, k.dtype).at[group].add(k)
@@ -100,7 +104,8 @@ def quality_of(n: int, edges: Edges, group: Array, resolution: Array) -> Array:
 def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array]:
     """(n,) the best communities that the sweeps found, named by a vertex; their modularity; 0."""
     vertex = jnp.arange(n, dtype=jnp.int32)
-    k, per = strengths(n, edges)
+    k = jnp.zeros(n, edges.weight.dtype).at[edges.tail].add(edges.weight, mode="drop")
+    per = share(jnp.sum(edges.weight))
 
     def sweep(state):
         group, best, most, number, idle = state
@@ -113,12 +118,12 @@ def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array
         chance = ((mixed ^ (mixed >> 15)) * np.uint32(2246822519)) >> 31
         moves = (gain > 0) & ~(lone & (target > group)) & (chance == 0)
         group = jnp.where(moves, target, group)
-        now = quality_of(n, edges, group, resolution)
+        now = quality_of(n, edges, group, k, per, resolution)
         best = jnp.where(now > most, group, best)
         idle = jnp.where(now > most + ENOUGH, 0, idle + 1)
         return group, best, jnp.maximum(most, now), number + 1, idle
 
-    start = quality_of(n, edges, vertex, resolution)
+    start = quality_of(n, edges, vertex, k, per, resolution)
     first = (vertex, vertex, start, jnp.int32(0), jnp.int32(0))
     going = lambda s: (s[3] < SWEEPS) & (s[4] < PATIENCE)  # noqa: E731
     _, best, most, _, _ = lax.while_loop(going, sweep, first)

@@ -10,6 +10,7 @@ from jax import Array
 from ..._core.operation import Operation, typed
 from ..._core.reductions import sum_in_double
 from ...graph import Graph, as_graph
+from ...ops.products.mxv.api import mxv, vxm
 from ..common.edges import endpoints_of
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
@@ -87,7 +88,10 @@ def _modularity(graph: Graph, labels: Array, resolution: Array, *, weighted, dir
         jnp.where(inside, labels, n).at[v].get(mode="fill", fill_value=n) for v in (tail, head)
     )
     inside_weight = jnp.where((start == end) & (start < n), weights, 0)
-    out, into = (sum_in_double(weights, v, n) for v in (start, end))
+    of_vertices = [mxv(graph.out.with_data(weights), jnp.ones(n, weights.dtype))]
+    if directed:
+        of_vertices.append(vxm(jnp.ones(n, weights.dtype), graph.out.with_data(weights)))
+    out, into = (sum_in_double(k, jnp.where(inside, labels, n), n) for k in (of_vertices * 2)[:2])
     total = jnp.sum(weights)
     per = jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0)
     expected = jnp.sum((out * per) * (into * per))

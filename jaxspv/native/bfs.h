@@ -25,8 +25,8 @@ class BreadthFirst {
     std::fill(level_, level_ + n_, I(-1));
     if (parent_) std::fill(parent_, parent_ + n_, I(-1));
     if (!out_.holds(source) || source >= n_) return 0;
-    queue_ = buffer<I>(n_ + 1);  // one more is written than is kept
-    from_ = buffer<I>(n_ + 1);
+    queue_ = buffer<I>(int64_t(n_) + 1);  // one more is written than is kept
+    from_ = buffer<I>(int64_t(n_) + 1);
     seen_.assign(words_, 0);
     found_.resize(team_.size());
     level_[source] = 0;

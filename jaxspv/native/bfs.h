@@ -34,7 +34,8 @@ class BreadthFirst {
     queue_[0] = source;
     tail_ = 1;
     set(seen_.data(), source);
-    const bool thin = out_.entries() / kThinDegree <= n_;
+    const bool thin = !shared_ && out_.entries() / kThinDegree <= n_;
+    if (thin) reached_.assign(n_, 0), reached_[source] = 1;
     I depth = 0;
     while (!stop(depth, tail_ - head_)) {
       const int64_t before = tail_;
@@ -72,6 +73,7 @@ class BreadthFirst {
     const Csr<I> g = out_;
     I *const queue = queue_.get(), *const from = from_.get();
     uint64_t* const seen = seen_.data();
+    uint8_t* const reached = reached_.data();
     int64_t tail = tail_;
     for (; head_ < tail_; ++head_) {
       if (head_ + 8 < tail) __builtin_prefetch(g.ptr + queue[head_ + 8]);
@@ -80,11 +82,12 @@ class BreadthFirst {
       for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
         const I v = g.idx[e];
         if (!g.holds(v) || (!kThin && test(seen, v))) continue;
-        const bool fresh = !test(seen, v);
-        set(seen, v);
+        const bool fresh = !kThin || !reached[v];
+        if constexpr (kThin) reached[v] = 1;
+        else set(seen, v);
         queue[tail] = v;
         from[tail] = u;
-        tail += kThin ? fresh : 1;
+        tail += fresh;
       }
     }
     for (std::swap(tail, tail_); tail < tail_; ++tail) {
@@ -129,6 +132,8 @@ class BreadthFirst {
       next_.resize(words_);
       for (int64_t i = head_; i < tail_; ++i) set(front_.data(), queue_[i]);
     }
+    if (!reached_.empty())
+      for (; known_ < tail_; ++known_) set(seen_.data(), queue_[known_]);
     front_known_ = true;
     team_.blocks(n_, 1 << 13, [&](int64_t first, int64_t last, int) {
       for (int64_t w = first >> 6; w < (last + 63) >> 6; ++w) next_[w] = pulled(w, depth);
@@ -136,8 +141,10 @@ class BreadthFirst {
     std::swap(front_, next_);
     head_ = tail_;
     for (int64_t w = 0; w < words_; ++w)
-      for (uint64_t left = front_[w]; left; left &= left - 1)
-        queue_[tail_++] = I(w << 6) + I(__builtin_ctzll(left));
+      for (uint64_t left = front_[w]; left; left &= left - 1) {
+        const I v = queue_[tail_++] = I(w << 6) + I(__builtin_ctzll(left));
+        if (!reached_.empty()) reached_[v] = 1;
+      }
   }
 
   uint64_t pulled(int64_t w, I depth) {  // those of 64 vertices that have a parent in the frontier
@@ -167,8 +174,9 @@ class BreadthFirst {
   const bool shared_;
   std::unique_ptr<I[]> queue_;  // all vertices reached, level by level; [head, tail) is the frontier
   std::unique_ptr<I[]> from_;   // the parents of those that `push_alone` appends
-  int64_t head_ = 0, tail_ = 0;
+  int64_t head_ = 0, tail_ = 0, known_ = 0;  // of those before `known_`, `seen_` holds all
   std::vector<uint64_t> seen_, front_, next_;  // sets of vertices, a bit each
+  std::vector<uint8_t> reached_;  // of thin graphs beside `seen_`, which lags behind
   std::vector<std::vector<I>> found_;
   bool front_known_ = false;  // whether `front_` is up to date
 };

@@ -48,13 +48,13 @@ class Components {
   void search() {
     const Csr<I> g = g_;
     const auto queued = buffer<I>(int64_t(g.rows) + 1);  // one more is written than is kept
-    std::vector<uint64_t> bits((int64_t(g.rows) + 63) / 64);
+    std::vector<uint8_t> reached(g.rows, 0);
     I* const queue = queued.get();
-    uint64_t* const seen = bits.data();
+    uint8_t* const seen = reached.data();
     int64_t head = 0, tail = 0;
     for (I root = 0; root < g.rows; ++root) {
-      if (test(seen, root)) continue;
-      set(seen, root);
+      if (seen[root]) continue;
+      seen[root] = 1;
       for (queue[tail++] = root; head < tail; ++head) {
         if (head + 8 < tail) __builtin_prefetch(g.ptr + queue[head + 8]);
         if (head + 4 < tail) __builtin_prefetch(g.idx + g.begin(queue[head + 4]));
@@ -63,10 +63,9 @@ class Components {
         for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
           const I v = g.idx[e];
           if (!g.holds(v) || v >= g.rows) continue;
-          const bool fresh = !test(seen, v);
-          set(seen, v);
           queue[tail] = v;
-          tail += fresh;
+          tail += !seen[v];
+          seen[v] = 1;
         }
       }
     }

@@ -33,14 +33,9 @@ struct Csr {
   }
   // Whether the indices of entries [first, last) are all columns.
   bool all_columns(I first, I last) const {
-    constexpr int kLanes = 16;
-    Unsigned most[kLanes] = {};  // side by side, so that no step waits for the one before
-    I e = first;
-    for (; last - e >= kLanes; e += kLanes)
-      for (int l = 0; l < kLanes; ++l) most[l] = std::max(most[l], Unsigned(idx[e + l]));
-    for (; e < last; ++e) most[0] = std::max(most[0], Unsigned(idx[e]));
-    for (int l = 1; l < kLanes; ++l) most[0] = std::max(most[0], most[l]);
-    return first >= last || most[0] < Unsigned(columns);
+    Unsigned bad = 0;
+    for (I e = first; e < last; ++e) bad |= Unsigned(idx[e]) | (Unsigned(columns - 1) - Unsigned(idx[e]));
+    return I(bad) >= 0;
   }
   bool holds(I column) const { return Unsigned(column) < Unsigned(columns); }
   // The column of an entry, the last one for an index out of range; `columns` > 0.

@@ -176,7 +176,7 @@ class BreadthFirst {
   std::unique_ptr<I[]> from_;   // the parents of those that `push_alone` appends
   int64_t head_ = 0, tail_ = 0, known_ = 0;  // of those before `known_`, `seen_` holds all
   std::vector<uint64_t> seen_, front_, next_;  // sets of vertices, a bit each
-  std::vector<uint8_t> reached_;  // of thin graphs beside `seen_`, which lags behind
+  std::vector<uint8_t> reached_;  // of thin graphs; `seen_` is filled from the queue when pulled
   std::vector<std::vector<I>> found_;
   bool front_known_ = false;  // whether `front_` is up to date
 };

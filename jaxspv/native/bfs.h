@@ -25,22 +25,25 @@ class BreadthFirst {
     std::fill(level_, level_ + n_, I(-1));
     if (parent_) std::fill(parent_, parent_ + n_, I(-1));
     if (!out_.holds(source) || source >= n_) return 0;
-    queue_ = buffer<I>(n_);
-    if (shared_ || in_) seen_.assign(words_, 0);
+    queue_ = buffer<I>(int64_t(n_) + 1);  // one more is written than is kept
+    from_ = buffer<I>(int64_t(n_) + 1);
+    seen_.assign(words_, 0);
     found_.resize(team_.size());
     level_[source] = 0;
     if (parent_) parent_[source] = source;
     queue_[0] = source;
     tail_ = 1;
-    if (shared_) set(seen_.data(), source);
-    seen_known_ = shared_;
+    set(seen_.data(), source);
+    const bool thin = !shared_ && out_.entries() / kThinDegree <= n_;
+    if (thin) reached_.assign(n_, 0), reached_[source] = 1;
     I depth = 0;
     while (!stop(depth, tail_ - head_)) {
       const int64_t before = tail_;
       ++depth;
       if (in_ && pull_is_cheaper()) pull(depth);
       else if (shared_ && tail_ - head_ >= kAlone) push_together(depth);
-      else push_alone(depth);
+      else if (thin) push_alone<true>(depth);
+      else push_alone<false>(depth);
       if (tail_ == before) return depth;
     }
     return depth + 1;
@@ -48,6 +51,7 @@ class BreadthFirst {
 
  private:
   static constexpr int64_t kAlone = 4096;  // vertices of a level from which on threads share it
+  static constexpr I kThinDegree = 16;     // mean degree up to which a graph is thin
   static constexpr I kNarrow = 64;         // below n / kNarrow vertices a level is pushed unasked
 
   // Costs whose ratios matter: an edge pushed 14, an in-neighbour looked at 8, a vertex passed by 4.
@@ -61,20 +65,34 @@ class BreadthFirst {
     return 14 * edges > 0.2 * n + (n - double(tail_)) * (4 + 8 * looks);
   }
 
+  // kThin: a neighbour is appended without a branch on whether it was seen, which would be guessed
+  // wrong too often where vertices have few of them.
+  template <bool kThin>
   void push_alone(I depth) {
     front_known_ = false;
-    for (const int64_t end = tail_; head_ < end; ++head_) {
-      if (head_ + 8 < tail_) __builtin_prefetch(out_.ptr + queue_[head_ + 8]);
-      if (head_ + 4 < tail_) __builtin_prefetch(out_.idx + out_.begin(queue_[head_ + 4]));
-      const I u = queue_[head_];
-      for (I e = out_.begin(u), stop = out_.end(u); e < stop; ++e) {
-        const I v = out_.idx[e];
-        if (!out_.holds(v) || level_[v] >= 0) continue;
-        level_[v] = depth;
-        if (parent_) parent_[v] = u;
-        queue_[tail_++] = v;
-        if (seen_known_) set(seen_.data(), v);
+    const Csr<I> g = out_;
+    I *const queue = queue_.get(), *const from = from_.get();
+    uint64_t* const seen = seen_.data();
+    uint8_t* const reached = reached_.data();
+    int64_t tail = tail_;
+    for (; head_ < tail_; ++head_) {
+      if (head_ + 8 < tail) __builtin_prefetch(g.ptr + queue[head_ + 8]);
+      if (head_ + 4 < tail) __builtin_prefetch(g.idx + g.begin(queue[head_ + 4]));
+      const I u = queue[head_];
+      for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+        const I v = g.idx[e];
+        if (!g.holds(v) || (!kThin && test(seen, v))) continue;
+        const bool fresh = !kThin || !reached[v];
+        if constexpr (kThin) reached[v] = 1;
+        else set(seen, v);
+        queue[tail] = v;
+        from[tail] = u;
+        tail += fresh;
       }
+    }
+    for (std::swap(tail, tail_); tail < tail_; ++tail) {
+      level_[queue[tail]] = depth;
+      if (parent_) parent_[queue[tail]] = from[tail];
     }
   }
 
@@ -114,17 +132,19 @@ class BreadthFirst {
       next_.resize(words_);
       for (int64_t i = head_; i < tail_; ++i) set(front_.data(), queue_[i]);
     }
-    if (!seen_known_)
-      for (int64_t i = 0; i < tail_; ++i) set(seen_.data(), queue_[i]);
-    front_known_ = seen_known_ = true;
+    if (!reached_.empty())
+      for (; known_ < tail_; ++known_) set(seen_.data(), queue_[known_]);
+    front_known_ = true;
     team_.blocks(n_, 1 << 13, [&](int64_t first, int64_t last, int) {
       for (int64_t w = first >> 6; w < (last + 63) >> 6; ++w) next_[w] = pulled(w, depth);
     });
     std::swap(front_, next_);
     head_ = tail_;
     for (int64_t w = 0; w < words_; ++w)
-      for (uint64_t left = front_[w]; left; left &= left - 1)
-        queue_[tail_++] = I(w << 6) + I(__builtin_ctzll(left));
+      for (uint64_t left = front_[w]; left; left &= left - 1) {
+        const I v = queue_[tail_++] = I(w << 6) + I(__builtin_ctzll(left));
+        if (!reached_.empty()) reached_[v] = 1;
+      }
   }
 
   uint64_t pulled(int64_t w, I depth) {  // those of 64 vertices that have a parent in the frontier
@@ -153,10 +173,12 @@ class BreadthFirst {
   const int64_t words_;
   const bool shared_;
   std::unique_ptr<I[]> queue_;  // all vertices reached, level by level; [head, tail) is the frontier
-  int64_t head_ = 0, tail_ = 0;
+  std::unique_ptr<I[]> from_;   // the parents of those that `push_alone` appends
+  int64_t head_ = 0, tail_ = 0, known_ = 0;  // of those before `known_`, `seen_` holds all
   std::vector<uint64_t> seen_, front_, next_;  // sets of vertices, a bit each
+  std::vector<uint8_t> reached_;  // of thin graphs; `seen_` is filled from the queue when pulled
   std::vector<std::vector<I>> found_;
-  bool seen_known_ = false, front_known_ = false;  // whether these are up to date
+  bool front_known_ = false;  // whether `front_` is up to date
 };
 
 // Of several parents the one of smallest number, from the levels alone. O(rows + entries).

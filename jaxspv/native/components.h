@@ -8,7 +8,8 @@
 namespace jaxspv {
 
 // Afforest: links a few edges of every vertex, then all edges of those outside of the largest
-// component. `symmetric`: every edge has its reverse; only then the largest may be skipped.
+// component. `symmetric`: every edge has its reverse; only then the largest may be skipped, and thin
+// graphs are searched on one thread.
 // Sutton, Ben-Nun, Barak, "Optimizing parallel graph connectivity computation via subgraph
 // sampling", IPDPS 2018.
 template <class I, class Team>
@@ -17,6 +18,7 @@ class Components {
   Components(Team& team, const Csr<I>& graph, I* label) : team_(team), g_(graph), label_(label) {}
 
   void run(bool symmetric) {
+    if (symmetric && team_.size() == 1 && g_.entries() / kThin <= g_.rows) return search();
     for (I v = 0; v < g_.rows; ++v) label_[v] = v;
     for (I round = 0; round < kRounds; ++round) {
       team_.blocks(g_.rows, kBlock, [&](int64_t first, int64_t last, int) {
@@ -37,8 +39,37 @@ class Components {
   }
 
  private:
+  static constexpr I kThin = 8;  // entries a vertex, up to which searches are faster on one thread
   static constexpr I kRounds = 2;
   static constexpr int64_t kBlock = 1 << 13;
+
+  // A search from every vertex that no smaller one reaches. What it finds is appended without a
+  // branch, as branches on what was seen before are guessed wrong too often.
+  void search() {
+    const Csr<I> g = g_;
+    const auto queued = buffer<I>(int64_t(g.rows) + 1);  // one more is written than is kept
+    std::vector<uint8_t> reached(g.rows, 0);
+    I* const queue = queued.get();
+    uint8_t* const seen = reached.data();
+    int64_t head = 0, tail = 0;
+    for (I root = 0; root < g.rows; ++root) {
+      if (seen[root]) continue;
+      seen[root] = 1;
+      for (queue[tail++] = root; head < tail; ++head) {
+        if (head + 8 < tail) __builtin_prefetch(g.ptr + queue[head + 8]);
+        if (head + 4 < tail) __builtin_prefetch(g.idx + g.begin(queue[head + 4]));
+        const I u = queue[head];
+        label_[u] = root;
+        for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+          const I v = g.idx[e];
+          if (!g.holds(v) || v >= g.rows) continue;
+          queue[tail] = v;
+          tail += !seen[v];
+          seen[v] = 1;
+        }
+      }
+    }
+  }
 
   std::atomic<I>& at(I v) const { return reinterpret_cast<std::atomic<I>&>(label_[v]); }
   I get(I v) const { return at(v).load(std::memory_order_relaxed); }

@@ -16,12 +16,13 @@ constexpr int kVector = 16;
 #endif
 
 // `kWidth` columns of row i, whose sums stay in registers. Rows of X are fetched `kAhead` entries
-// before they are used, as they lie anywhere in memory.
+// before they are used, as they lie anywhere in memory; those of Y two rows before.
 template <class T, class Sum, class Add, class Mul, int kWidth>
 void spmm_row(const Matrix& a, Id i, const T* data, const T* x, int64_t k, T* y) {
-  constexpr Id kAhead = 16;
+  constexpr Id kAhead = 32;
   Sum sum[kWidth];
   for (int j = 0; j < kWidth; ++j) sum[j] = Sum(Add::template identity<T>());
+  for (int j = 0; j < kWidth; j += 64 / sizeof(T)) __builtin_prefetch(y + 2 * k + j, 1);
   const Id last = a.ptr[a.rows] - 1;
   for (Id e = a.ptr[i], end = a.ptr[i + 1]; e < end; ++e) {
     const T value = data[e];

@@ -54,7 +54,7 @@ struct Case {
     n = in(1, std::min(most_vertices, seed % 10 ? 300 : 20000));
     edges.resize(n);
     const int shape = in(0, 2);
-    for (int k = in(0, n * in(0, 8)); k > 0; --k) {
+    for (int k = in(0, n * in(0, 12)); k > 0; --k) {
       const Id a = in(0, n - 1);
       const Id b = shape == 0 ? in(0, n - 1) : shape == 1 ? std::min(n - 1, a + 1) : in(0, n / 50);
       float w = in(0, 3) ? float(in(0, 9)) : std::ldexp(float(in(1, 9)), in(-90, 90));

@@ -160,15 +160,18 @@ def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None 
     """
     undirected(G, "diameter")
     graph = as_graph(G, "diameter", ("bfs",))
-    start = jnp.argmax(graph.out_degrees) if start is None else check_source(start, graph.n)
+    if start is not None:
+        start = jnp.asarray(check_source(start, graph.n), jnp.int32)
     limit = graph.n if max_searches is None else max_searches
-    return one_program(_diameter, graph, jnp.asarray(start, jnp.int32), jnp.asarray(limit))
+    return one_program(_diameter, graph, start, jnp.asarray(limit))
 
 
-def _diameter(graph: Graph, start: Array, limit: Array) -> Diameter:
+def _diameter(graph: Graph, start: Array | None, limit: Array) -> Diameter:
     n = graph.n
     if n == 0:
         return Diameter(jnp.int32(0), jnp.int32(0), jnp.bool_(True))
+    if start is None:
+        start = jnp.argmax(graph.out_degrees).astype(jnp.int32)
 
     def search(state):
         low, high, most, _, v, k, _ = state

@@ -332,8 +332,11 @@ def _processor() -> str:
 def _commit() -> str | None:
     """The commit's hash, with + where tracked files but results differ.
 
-    Outside of git what JAXSPV_COMMIT says, for copies of a tree on a machine of its own.
+    What JAXSPV_COMMIT says, if it is set: for copies of a tree on a machine of its own, whose
+    history may end before that tree.
     """
+    if named := os.environ.get("JAXSPV_COMMIT"):
+        return named
 
     def git(*words):
         folder = pathlib.Path(__file__).parent
@@ -346,4 +349,4 @@ def _commit() -> str | None:
         changed = git("status", "--porcelain", "-uno", "--", *code)
         return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("JAXSPV_COMMIT")
+        return None

@@ -119,7 +119,8 @@ def _run(case: Case) -> tuple[str, ...]:
     if case["name"] == "variance":  # of the terms as they are, no more than cancels in two passes
         slack = UNITS.get(case["dtype"], 64) * eps * np.maximum(want, eps * high**2)
     else:
-        units = UNITS.get(case["dtype"], IN_FLOAT32 if "spmm" in case["name"] else 4)
+        own = IN_FLOAT32 if "spmm" in case["name"] else 8 if "sddmm" in case["name"] else 4
+        units = UNITS.get(case["dtype"], own)  # sddmm: dot products, by XLA's reduction
         slack = units * eps * np.abs(want)
     top = float(jnp.finfo(found.dtype).max)
     got = found.astype(np.float64)

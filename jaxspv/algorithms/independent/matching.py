@@ -14,6 +14,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...formats import CSR, SparseMatrix
 from ...formats.base import ours
+from ...formats.csr import sorted_csr
 from ...native import bind
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def _of(columns: Array, rows: Array) -> Matching:
 
 @op.register("native", backend="cpu", refuse=bind.refused)
 def _native(A: CSR) -> Matching:
-    """Depth-first searches, in C++."""
+    """Depth-first searches, in C++; rows are sorted, so that equal matrices give one matching."""
+    A = sorted_csr(A)
     return _of(*bind.call("matching", list(_types(A)[:2]), A.indptr, A.indices))
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its modules are imported when they are first used
 
 from pallas_kernels.bfs.api import bfs
 from pallas_kernels.cores import cores
@@ -175,7 +175,7 @@ def _rmat(scale: int, edge_factor: int = 16) -> Any:
     name = np.random.default_rng(1).permutation(1 << scale).astype(np.int32)
     ones = np.ones(2 * len(head), np.float32)
     ends = name[np.concatenate([head, tail])], name[np.concatenate([tail, head])]
-    A = sp.coo_array((ones, ends), shape=(1 << scale, 1 << scale)).tocsr()
+    A = scipy.sparse.coo_array((ones, ends), shape=(1 << scale, 1 << scale)).tocsr()
     return from_scipy(A, format="csr")
 
 

@@ -155,7 +155,7 @@ def moved(kind: type[SparseMatrix], nse: int, coo: COO | None, slots: Any) -> Ar
 
     None: of a kind that keeps the slots.
     """
-    slots = jnp.asarray(slots)
+    slots = to_device(slots)
     if coo is None or kind.format in ("csr", "coo"):
         return slots
     numbers = jnp.arange(coo.nse, dtype=coo.index_dtype)

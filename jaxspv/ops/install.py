@@ -124,7 +124,11 @@ def _with_missing(A: Any, which: str, axis: int | None, most: int) -> Array:
     """The extreme of entries, and of 0 where there are fewer than `most`."""
     add, extreme = EXTREMES[which]
     joined = _joined(A, add, axis)
-    count = _joined(dataclasses.replace(A, data=jnp.ones(A.data.shape, jnp.int32)), plus, axis)
+    if axis is None:
+        count = entries_of(A).count
+    else:
+        ones = jnp.ones(A.data.shape, jnp.int32)
+        count = _joined(dataclasses.replace(A, data=ones), plus, axis)
     return jnp.where(count < most, extreme(joined, jnp.zeros((), joined.dtype)), joined)
 
 

@@ -14,14 +14,30 @@ from jax import Array, lax
 from .._core.batching import over_trailing
 from .._core.indices import LIMIT, with_pattern
 from .._core.operations.overload import overloadable
-from ..algebra.monoids import Monoid, as_monoid, plus
+from ..algebra.monoids import Monoid, as_monoid, max_, min_, plus
+from ..algebra.semirings import (
+    Semiring,
+    max_first,
+    max_second,
+    min_first,
+    min_second,
+    plus_first,
+    plus_second,
+)
 from .products.common.product import winners
+from .products.mxv.api import mxv, vxm
 from .write_rule.call import Dense, Options, call, operand
 from .write_rule.entries import Entries, entries_of, keep, run_starts, sort_entries, take
 from .write_rule.write import as_accum, common_dtype
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Operand
+
+AS_PRODUCTS = {
+    plus: (plus_first, plus_second),
+    min_: (min_first, min_second),
+    max_: (max_first, max_second),
+}
 
 
 @overloadable
@@ -94,6 +110,8 @@ def reduce(
 
 def _reduce_axis(A, add, *, axis) -> Dense | Entries:
     """Into a dense accumulator over the axis that stays, and which places got an entry."""
+    if add in AS_PRODUCTS and _is_compressed(A):
+        return _by_product(A, *AS_PRODUCTS[add], axis)
     e = entries_of(A)
     place, extent = e.keys[1 - axis], e.shape[1 - axis]
     if extent >= LIMIT:
@@ -102,6 +120,22 @@ def _reduce_axis(A, add, *, axis) -> Dense | Entries:
     present = jnp.zeros(extent, bool).at[place].set(True, mode="drop")
     terms = add.admit(e.values())
     return Dense(joined(add, terms, place, extent, sorted=axis == 1), present)
+
+
+def _is_compressed(A: Any) -> bool:
+    """Whether a product reads A as it is."""
+    return A.format in ("csr", "csc") and A.unique and A.nse > 0 and A.dtype != bool
+
+
+def _by_product(A: Any, first: Semiring, second: Semiring, axis: int) -> Dense:
+    """The product with a vector that it does not read: it has a kernel on each platform."""
+    ones = jnp.ones(A.shape[axis], A.dtype)
+    y = mxv(A, ones, first) if axis else vxm(ones, A, second)
+    if axis == 1 - A.compressed:
+        offsets = with_pattern(A).indptr
+        return Dense(y, offsets[1:] > offsets[:-1])
+    row, col = A.rowcol()
+    return Dense(y, jnp.zeros(y.shape, bool).at[col if axis == 0 else row].set(True, mode="drop"))
 
 
 def _reduce_runs(e: Entries, add: Monoid) -> Entries:
@@ -142,7 +176,17 @@ def _reduce_all(A, add) -> Array:
     exact = not jnp.issubdtype(terms.dtype, jnp.inexact)
     if add.identity is not None and (exact or add.sums_tangents):
         return add.reduce(jnp.where(e.valid(), terms, jnp.asarray(add.identity_of(terms.dtype))))
+    if add.selective and e.nse and not add.takes_first:
+        return _winner(add, jnp.where(e.valid(), terms, jnp.asarray(add.identity_of(terms.dtype))))
     return joined(add, terms, jnp.where(e.valid(), 0, 1), 1, sorted=True)[0]
+
+
+def _winner(add: Monoid, terms: Array) -> Array:
+    """The reduction of terms to one of them; its derivative is that of the first that it equals."""
+    y = add.reduce(lax.stop_gradient(terms))
+    hit = terms == y
+    first = jnp.argmax(hit)
+    return jnp.where(hit[first], terms[first], y)  # y: NaN
 
 
 def joined(

@@ -14,13 +14,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.indices import Keys, index_dtype_for, lower_bound, with_index_dtype, with_pattern
-from ..._core.operation import Operation
 from ..._core.pytree import pytree_dataclass, static
 from ...algebra.monoids import plus
 from ...formats import COO, FORMATS
 from ...formats.stored import Stored
 from ...formats.vector import SparseVector
-from . import entries_cpu
+from .slots import chosen_slots, matches, unite
 
 PLAIN = ("coo", "csr", "csc")  # formats of results
 
@@ -185,7 +184,7 @@ def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:
     """The slots where `chosen` (nse,), moved together; those beyond `nse` set `overflow`."""
     size, capacity = chosen.shape[0], chosen.shape[0] if nse is None else nse
     e = e.holding(*e.shape, capacity)
-    slots, count = _places_of(chosen, capacity, e.index_dtype)
+    slots, count = chosen_slots(chosen, capacity=capacity, dtype=jnp.dtype(e.index_dtype))
     is_valid = slots < size
     keys = tuple(
         jnp.where(is_valid, take(k, slots), extent).astype(k.dtype)
@@ -198,17 +197,6 @@ def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:
         e.overflow | (count > capacity),
         e.shape,
     )
-
-
-def _places_of(chosen: Array, capacity: int, dtype: Any) -> tuple[Array, Array]:
-    """The slots where `chosen` holds, ascending (its size in the rest), and their number."""
-    size = chosen.shape[0]
-    place = jnp.cumsum(chosen, dtype=dtype) - 1
-    slots = jnp.full(capacity, size, dtype)
-    slots = slots.at[jnp.where(chosen, place, capacity)].set(
-        jnp.arange(size, dtype=dtype), mode="drop"
-    )
-    return slots, jnp.sum(chosen, dtype=dtype)
 
 
 def fitted(e: Entries, nse: int | None) -> Entries:
@@ -227,11 +215,7 @@ def fitted(e: Entries, nse: int | None) -> Entries:
 
 def find(e: Entries, wanted: Keys) -> tuple[Array, Array]:
     """(slot, found): where each wanted key is stored in `e`. Keys at an extent are not found."""
-    slot = lower_bound(e.keys, wanted)
-    found = slot < e.count
-    for key, want in zip(e.keys, wanted, strict=True):
-        found &= take(key, slot) == want
-    return slot, found
+    return matches(e.keys, e.count, wanted)
 
 
 @jax.jit
@@ -284,45 +268,11 @@ def union(a: Entries, b: Entries) -> Union:
     capacity = min(a.nse + b.nse, math.prod(a.shape))
     dtype = index_dtype_for(a, b, sizes=(capacity,))
     a, b = a.in_dtype(dtype), b.in_dtype(dtype)
-    run = _by_ranks if 0 in (a.nse, b.nse, capacity) else united
-    left, right, keys, count = run(a.with_data(None), b.with_data(None), capacity=capacity)
-    overflow = jnp.asarray(a.overflow) | b.overflow
-    places = Entries(left, keys, count, overflow, a.shape)
+    left, right, count = unite(a.keys, a.count, b.keys, b.count, capacity=capacity)
+    places = Entries(
+        left, _keys_at(a, b, left, right), count, jnp.asarray(a.overflow) | b.overflow, a.shape
+    )
     return Union(places, left, right, left < a.nse, right < b.nse)
-
-
-def _types_of_union(a, b, *, capacity):
-    slots = jax.ShapeDtypeStruct((capacity,), a.index_dtype)
-    return slots, slots, (slots,) * len(a.keys), jax.ShapeDtypeStruct((), a.index_dtype)
-
-
-united = Operation("union", types=_types_of_union, internal=True)
-
-
-@united.register("merge", backend="cpu")
-def _merged(a: Entries, b: Entries, *, capacity: int) -> tuple[Array, Array, Keys, Array]:
-    left, right, count = entries_cpu.merge(a.keys, a.count, b.keys, b.count, capacity)
-    return left, right, _keys_at(a, b, left, right), count
-
-
-@united.register("ranks")
-def _by_ranks(a: Entries, b: Entries, *, capacity: int) -> tuple[Array, Array, Keys, Array]:
-    """A place's number is its own slot plus its rank in the other, less doubles: binary searches.
-
-    Gives the slots of each place in the one and in the other, its keys, and how many places there
-    are.
-    """
-    dtype = a.index_dtype
-    (slot_a, hit_a), (slot_b, hit_b) = find(b, a.keys), find(a, b.keys)
-    own_a, own_b = a.slots(), b.slots()
-    to_a = own_a + slot_a - (jnp.cumsum(hit_a, dtype=dtype) - hit_a)
-    to_b = own_b + slot_b - (jnp.cumsum(hit_b, dtype=dtype) - hit_b)
-    to_b = jnp.where(hit_b, take(to_a, slot_b), to_b)
-    to_a, to_b = jnp.where(a.valid(), to_a, capacity), jnp.where(b.valid(), to_b, capacity)
-    left = jnp.full(capacity, a.nse, dtype).at[to_a].set(own_a, mode="drop")
-    right = jnp.full(capacity, b.nse, dtype).at[to_b].set(own_b, mode="drop")
-    count = a.count + b.count - jnp.sum(hit_a, dtype=dtype)
-    return left, right, _keys_at(a, b, left, right), count
 
 
 def _keys_at(a: Entries, b: Entries, left: Array, right: Array) -> Keys:

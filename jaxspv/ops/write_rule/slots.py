@@ -1,0 +1,115 @@
+"""Slots of sorted keys: those that are chosen, those of given keys, those of a union.
+
+Keys are one array an axis, the first one slowest. Each operation is one pass in C++ on a CPU, and a
+few searches and prefix sums elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..._core.indices import Keys, lower_bound
+from ..._core.operation import Operation, typed
+from ...native import bind
+
+
+def _not_in_cpp(*operands: Any, dtype: Any = jnp.int32, **static: Any) -> str | None:
+    if any(x.dtype not in (jnp.int32, bool) for x in jax.tree.leaves((operands, typed(dtype)))):
+        return "its kernel needs int32 indices"
+    return bind.refused()
+
+
+def _types_of_chosen(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Any, Any]:
+    return typed(dtype, capacity), typed(dtype)
+
+
+chosen_slots = Operation("chosen slots", types=_types_of_chosen, internal=True)
+"""`chosen_slots(chosen, capacity=, dtype=)`: the slots where the (k,) flags hold, ascending, k
+behind them; and their number, of which `capacity` are kept."""
+
+
+@chosen_slots.register("native", backend="cpu", refuse=_not_in_cpp)
+def _chosen_in_cpp(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Array, Array]:
+    types = _types_of_chosen(chosen, capacity=capacity, dtype=dtype)
+    return bind.call("chosen_slots", types, chosen)
+
+
+@chosen_slots.register("scatter")
+def _scattered(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Array, Array]:
+    size = chosen.shape[0]
+    place = jnp.where(chosen, jnp.cumsum(chosen, dtype=dtype) - 1, capacity)
+    blank = jnp.full(capacity, size, dtype)
+    slots = blank.at[place].set(jnp.arange(size, dtype=dtype), mode="drop")
+    return slots, jnp.sum(chosen, dtype=dtype)
+
+
+def _types_of_search(keys: Keys, wanted: Keys) -> Any:
+    return typed(keys[0].dtype, *wanted[0].shape)
+
+
+search = Operation("search of keys", types=_types_of_search, internal=True)
+"""`search(keys, wanted)`: the first slot of each wanted key that is not before it."""
+
+
+def _not_searched_in_cpp(keys: Keys, wanted: Keys) -> str | None:
+    if wanted[0].ndim != 1:
+        return "its kernel needs wanted keys of one axis"
+    return _not_in_cpp(keys, wanted)
+
+
+@search.register("native", backend="cpu", refuse=_not_searched_in_cpp)
+def _searched_in_cpp(keys: Keys, wanted: Keys) -> Array:
+    types = _types_of_search(keys, wanted)
+    return bind.call("lower_bounds", types, *keys, *wanted, axes=len(keys))
+
+
+search.register("bisection")(lower_bound)
+
+
+def matches(keys: Keys, count: Any, wanted: Keys) -> tuple[Array, Array]:
+    """(slot, found): where each wanted key is among the first `count` of the keys."""
+    slot = search(keys, wanted)
+    found = slot < count
+    for key, want in zip(keys, wanted, strict=True):
+        found &= jnp.take(key, slot, mode="clip") == want if key.shape[0] else False
+    return slot, found
+
+
+def _types_of_union(keys_a, count_a, keys_b, count_b, *, capacity):
+    dtype = keys_a[0].dtype
+    return typed(dtype, capacity), typed(dtype, capacity), typed(dtype)
+
+
+unite = Operation("union", types=_types_of_union, internal=True)
+"""`unite(keys_a, count_a, keys_b, count_b, capacity=)`: of each place of the union the slot in the
+one and in the other, the length of one that lacks it; and the number of places."""
+
+
+@unite.register("native", backend="cpu", refuse=_not_in_cpp)
+def _united_in_cpp(keys_a: Keys, count_a: Array, keys_b: Keys, count_b: Array, *, capacity: int):
+    types = _types_of_union(keys_a, count_a, keys_b, count_b, capacity=capacity)
+    return bind.call("unite", types, *keys_a, count_a, *keys_b, count_b, axes=len(keys_a))
+
+
+@unite.register("ranks")
+def _by_ranks(keys_a: Keys, count_a: Array, keys_b: Keys, count_b: Array, *, capacity: int):
+    """A place's number is its own slot plus its rank in the other, less doubles."""
+    dtype, sizes = keys_a[0].dtype, (keys_a[0].shape[0], keys_b[0].shape[0])
+    own_a, own_b = (jnp.arange(size, dtype=dtype) for size in sizes)
+    slot_a, hit_a = matches(keys_b, count_b, keys_a)
+    slot_b, hit_b = matches(keys_a, count_a, keys_b)
+    to_a = own_a + slot_a - (jnp.cumsum(hit_a, dtype=dtype) - hit_a)
+    to_b = own_b + slot_b - (jnp.cumsum(hit_b, dtype=dtype) - hit_b)
+    if sizes[0]:
+        to_b = jnp.where(hit_b, jnp.take(to_a, slot_b, mode="clip"), to_b)
+    to_a, to_b = (
+        jnp.where(own < count, to, capacity)
+        for own, count, to in ((own_a, count_a, to_a), (own_b, count_b, to_b))
+    )
+    left = jnp.full(capacity, sizes[0], dtype).at[to_a].set(own_a, mode="drop")
+    right = jnp.full(capacity, sizes[1], dtype).at[to_b].set(own_b, mode="drop")
+    return left, right, count_a + count_b - jnp.sum(hit_a, dtype=dtype)

@@ -196,13 +196,11 @@ void smallest_parents(const Csr<I>& out, I source, const I* level, I* parent) {
 }
 
 // Up to 64 sources, a bit each: an edge is read one time for all that share a frontier.
-// level, parent: (count, rows); parent may be null.
+// reach(source, v, parent, depth) is called for each vertex that a source reaches, by depth.
 // Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2014.
-template <class I>
-void bfs_sources(const Csr<I>& out, const I* sources, int count, I* level, I* parent) {
+template <class I, class F>
+void search_sources(const Csr<I>& out, const I* sources, int count, const F& reach) {
   const int64_t n = out.rows;
-  std::fill(level, level + count * n, I(-1));
-  if (parent) std::fill(parent, parent + count * n, I(-1));
   std::vector<uint64_t> seen(n, 0), front(n, 0), next(n, 0);
   std::vector<I> queue, following;
   for (int b = 0; b < count; ++b) {
@@ -210,8 +208,7 @@ void bfs_sources(const Csr<I>& out, const I* sources, int count, I* level, I* pa
     if (!out.holds(s) || s >= n) continue;
     if (!front[s]) queue.push_back(s);
     front[s] |= uint64_t(1) << b;
-    level[b * n + s] = 0;
-    if (parent) parent[b * n + s] = s;
+    reach(b, s, s, I(0));
   }
   for (const I v : queue) seen[v] = front[v];
   for (I depth = 1; !queue.empty(); ++depth) {
@@ -227,17 +224,25 @@ void bfs_sources(const Csr<I>& out, const I* sources, int count, I* level, I* pa
         seen[v] |= fresh;
         if (!next[v]) following.push_back(v);
         next[v] |= fresh;
-        for (uint64_t left = fresh; left; left &= left - 1) {
-          const int64_t at = int64_t(__builtin_ctzll(left)) * n + v;
-          level[at] = depth;
-          if (parent) parent[at] = u;
-        }
+        for (uint64_t left = fresh; left; left &= left - 1) reach(__builtin_ctzll(left), v, u, depth);
       }
     }
     queue.clear();
     queue.swap(following);
     front.swap(next);
   }
+}
+
+// level, parent: (count, rows); parent may be null.
+template <class I>
+void bfs_sources(const Csr<I>& out, const I* sources, int count, I* level, I* parent) {
+  const int64_t n = out.rows;
+  std::fill(level, level + count * n, I(-1));
+  if (parent) std::fill(parent, parent + count * n, I(-1));
+  search_sources(out, sources, count, [&](int b, I v, I u, I depth) {
+    level[b * n + v] = depth;
+    if (parent) parent[b * n + v] = u;
+  });
 }
 
 }  // namespace jaxspv

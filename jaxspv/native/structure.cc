@@ -1,6 +1,7 @@
 // Handlers of algorithms on the structure of graphs.
 #include "centrality.h"
 #include "cores.h"
+#include "eccentricity.h"
 #include "ffi.h"
 #include "forest.h"
 #include "matching.h"
@@ -111,4 +112,44 @@ JAXSPV_HANDLER(closeness) {
     high[v] = Id(far[v] >> 24), low[v] = Id(far[v] & 0xffffff);
     inverse[v] = float(harmonic[v]);
   }
+}
+
+// (indptr, indices) -> the entries of each row off the diagonal
+JAXSPV_HANDLER(degrees_without_loops) {
+  const Matrix g = square(call);
+  Id* degree = vertices<Id>(call.result(0), g);
+  for (Id v = 0; v < g.rows; ++v)
+    degree[v] = g.degree(v) - Id(std::count(g.idx + g.ptr[v], g.idx + g.ptr[v + 1], v));
+}
+
+// (indptr, indices, sources) -> the largest distance from each and how many vertices it reaches
+JAXSPV_HANDLER(eccentricities) {
+  const Matrix g = square(call);
+  const Id* sources = array<Id>(call.operand(2), 1);
+  const int64_t count = length(call.operand(2));
+  Id *far = vector<Id>(call.result(0), count), *reached = vector<Id>(call.result(1), count);
+  constexpr int64_t kWord = 64;
+  Team team(call.pool());
+  team.each((count + kWord - 1) / kWord, [&](int64_t word, int) {
+    const int64_t first = word * kWord;
+    const int some = int(std::min(kWord, count - first));
+    eccentricities(g, sources + first, some, far + first, reached + first);
+  });
+}
+
+// (indptr, indices, start, limit) -> diameter, searches, vertices reached; `start` counts only where
+// `given`, else a vertex of largest degree is the first
+JAXSPV_HANDLER(diameter) {
+  const Matrix g = square(call);
+  Id start = *array<Id>(call.operand(2), 0);
+  if (!call.number("given")) {
+    start = g.rows ? 0 : -1;
+    for (Id v = 1; v < g.rows; ++v)
+      if (g.degree(v) > g.degree(start)) start = v;
+  }
+  Team team(call.pool());
+  const Diameter found = diameter(team, g, start, *array<Id>(call.operand(3), 0));
+  *array<Id>(call.result(0), 0) = found.diameter;
+  *array<Id>(call.result(1), 0) = found.searches;
+  *array<Id>(call.result(2), 0) = found.reached;
 }

@@ -11,6 +11,7 @@
 #include "centrality.h"
 #include "convert.h"
 #include "cores.h"
+#include "eccentricity.h"
 #include "entries.h"
 #include "forest.h"
 #include "matching.h"
@@ -220,6 +221,22 @@ bool structure(Case& c) {
       if (far[u][v] < 1 << 20) ++all, total += far[u][v];
     CHECK(reached[v] == all && sum[v] == total)
   }
+  std::vector<Id> all(n), farthest(n), reach(n);
+  for (Id v = 0; v < n; ++v) all[v] = v;
+  for (Id v = 0; v < n; v += 64)
+    eccentricities(S, &all[v], std::min(64, n - v), &farthest[v], &reach[v]);
+  if (const Id from = c.in(0, std::max(0, n - 1)); n) {
+    std::vector<Id> level(n);
+    BreadthFirst<Id, Team>(team, S, nullptr, level.data(), nullptr).run(from, [](Id, int64_t width) {
+      return width == 0;
+    });
+    Id most = 0;
+    for (Id v = 0; v < n; ++v)
+      if (level[v] >= 0) most = std::max(most, farthest[v]);
+    const Diameter got = diameter(team, S, from, n);
+    CHECK(got.diameter == most && got.reached == reach[from] && got.searches <= n)
+    CHECK(farthest[from] == *std::max_element(level.begin(), level.end()))
+  }
   int64_t triangles = 0, edges = 0;
   for (Id u = 0; u < n; ++u)
     for (auto [v, x] : s.rows[u])
@@ -320,7 +337,10 @@ bool safe(Case& c) {
   std::vector<Id> taken(A.rows), takes(A.columns);
   Matching(A, taken.data(), takes.data()).run();
   if (A.rows != A.columns) return true;
-  std::vector<Id> label(A.rows);
+  diameter(alone, A, c.in(-2, A.rows + 1), 3);
+  std::vector<Id> label(A.rows), sources(c.in(0, 64)), far(64), reached(64);
+  for (auto& v : sources) v = c.in(-2, A.rows + 1);
+  eccentricities(A, sources.data(), int(sources.size()), far.data(), reached.data());
   std::vector<uint8_t> keep(A.slots);
   int64_t edges;
   count_triangles(alone, A, &edges);

@@ -14,8 +14,10 @@ from pallas_kernels.layouts.ragged import module_of
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
 
 from ..._core.indices import bucketed
+from ..._core.operation import Operation, typed
 from ...formats import CSR
 from ...graph import Graph
+from ...native import bind
 
 
 def endpoints_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
@@ -35,6 +37,22 @@ def without_values(A: CSR, dtype: Any) -> CSR:
 
 def degrees_without_loops(graph: Graph) -> Array:
     """(n,) int32: out-edges to other vertices."""
+    return degrees(graph)
+
+
+degrees = Operation(
+    "degrees without loops", types=lambda graph: typed(jnp.int32, graph.n), internal=True
+)
+
+
+@degrees.register("native", backend="cpu", refuse=bind.refused)
+def _degrees_in_cpp(graph: Graph) -> Array:
+    A = graph.out
+    return bind.call("degrees_without_loops", typed(jnp.int32, graph.n), A.indptr, A.indices)
+
+
+@degrees.register("scatter")
+def _scattered_degrees(graph: Graph) -> Array:
     tail, _ = endpoints_of(graph, loops=False)
     return jnp.zeros(graph.n, jnp.int32).at[tail].add(1, mode="drop")
 

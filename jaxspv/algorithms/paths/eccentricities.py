@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +13,8 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
+from ...native import bind
+from ..bfs import native
 from ..bfs.api import bfs
 from ..bfs.api import many as bfs_of_sources
 from ..common.sources import check_source
@@ -70,7 +72,8 @@ def eccentricity(
             i -> j.
         vertices: (k,) those asked for; None: all, -1 for ghosts of `pad`.
         backend: "cpu", "xla" or None.
-        method: as for `bfs` of several sources.
+        method: "native" (in C++, on a CPU), "words" (as `bfs` of several sources, elsewhere), or
+            None for these.
 
     Returns:
         `Eccentricities(values, radius, diameter, connected)`. Vertices with `values == radius` are
@@ -93,13 +96,17 @@ def eccentricity(
     n = graph.n
     asked = np.arange(n, dtype=np.int32) if vertices is None else check_source(vertices, n)
     asked = jnp.atleast_1d(jnp.asarray(asked))
-    values, reached = farthest(graph, asked, backend=backend, method=method)
-    count = n if graph.num_vertices is None else graph.num_vertices
+    return one_program(_eccentricity, graph, asked, backend=backend, method=method)
+
+
+def _eccentricity(graph: Graph, asked: Array, **how: Any) -> Eccentricities:
+    values, reached = farthest(graph, asked, **how)
+    count = graph.n if graph.num_vertices is None else graph.num_vertices
     real = asked < count
     values = jnp.where(real, values, -1)
     return Eccentricities(
         values,
-        jnp.maximum(jnp.min(jnp.where(real, values, n), initial=n), 0),
+        jnp.maximum(jnp.min(jnp.where(real, values, graph.n), initial=graph.n), 0),
         jnp.max(values, initial=0),
         jnp.all(~real | (reached == count)),
     )
@@ -111,6 +118,12 @@ def _types(graph, vertices):
 
 
 farthest = Operation("eccentricity", types=_types)
+
+
+@farthest.register("native", backend="cpu", refuse=native.refuse)
+def _in_cpp(graph: Graph, vertices: Array) -> tuple[Array, Array]:
+    A = graph.out
+    return bind.call("eccentricities", _types(graph, vertices), A.indptr, A.indices, vertices)
 
 
 @farthest.register("words")
@@ -163,13 +176,35 @@ def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None 
     if start is not None:
         start = jnp.asarray(check_source(start, graph.n), jnp.int32)
     limit = graph.n if max_searches is None else max_searches
-    return one_program(_diameter, graph, start, jnp.asarray(limit))
+    return one_program(_diameter, graph, start, jnp.asarray(limit, jnp.int32))
 
 
 def _diameter(graph: Graph, start: Array | None, limit: Array) -> Diameter:
+    found, searches, reached = widest(graph, start, limit)
+    count = graph.n if graph.num_vertices is None else graph.num_vertices
+    return Diameter(found, searches, reached == count)
+
+
+def _numbers(*_: Any) -> Any:
+    return (typed(jnp.int32),) * 3
+
+
+widest = Operation("diameter", types=_numbers)
+
+
+@widest.register("native", backend="cpu", refuse=native.refuse)
+def _widest_in_cpp(graph: Graph, start: Array | None, limit: Array) -> tuple[Array, ...]:
+    A, given = graph.out, start is not None
+    first = start if given else np.int32(0)
+    return bind.call("diameter", _numbers(), A.indptr, A.indices, first, limit, given=given)
+
+
+@widest.register("bounds")
+def _by_bounds(graph: Graph, start: Array | None, limit: Array) -> tuple[Array, ...]:
+    """Diameter, searches, and the vertices that the last of them reached."""
     n = graph.n
     if n == 0:
-        return Diameter(jnp.int32(0), jnp.int32(0), jnp.bool_(True))
+        return (jnp.int32(0),) * 3
     if start is None:
         start = jnp.argmax(graph.out_degrees).astype(jnp.int32)
 
@@ -191,5 +226,4 @@ def _diameter(graph: Graph, start: Array | None, limit: Array) -> Diameter:
     zeros = jnp.zeros(n, jnp.int32)
     first = (zeros, zeros + 2 * n, jnp.int32(0), jnp.int32(0), start, jnp.int32(0), jnp.bool_(True))
     found = lax.while_loop(lambda s: s[6] & (s[5] < limit), search, first)
-    count = n if graph.num_vertices is None else graph.num_vertices
-    return Diameter(found[2], found[5], found[3] == count)
+    return found[2], found[5], found[3]

@@ -279,7 +279,7 @@ class Monoid(Algebraic):
         both = self.op(jnp.where(present, total, 0), jnp.where(here, part, 0)).astype(total.dtype)
         return jnp.where(here, jnp.where(present, both, part), total), present | here
 
-    def one_by_one(self, dtype: Any) -> tuple[Any, Callable[[Array, Array], Array]]:
+    def one_by_one(self, dtype: Any) -> tuple[Any, Callable[..., Any]]:
         """(dtype of the total, `(total, term) -> total`) for terms that are joined one by one.
 
         float32 and narrower terms in float64, rounded once at the end by `rounded`: any operator

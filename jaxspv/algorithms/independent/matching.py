@@ -116,7 +116,9 @@ def _phases(A: CSR) -> Matching:
     def fill(shape):
         return jnp.full(shape, -1, jnp.int32)
 
-    start = (fill(m), fill(n), jnp.asarray(A.nse > 0))
+    if min(m, n, A.nse) == 0:
+        return _of(fill(m), fill(n))
+    start = (fill(m), fill(n), jnp.asarray(True))
     columns, rows, _ = while_going(phase, start)
     return _of(columns, rows)
 

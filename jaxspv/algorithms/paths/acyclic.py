@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -66,8 +66,11 @@ def topological_sort(
     [2, 0, 1]
     """
     graph = as_graph(G, "topological_sort", ())
-    n = graph.n
-    generations = op(graph, backend=backend, method=method)
+    return one_program(_sorted, graph, backend=backend, method=method)
+
+
+def _sorted(graph: Graph, **how: Any) -> TopologicalOrder:
+    n, generations = graph.n, op(graph, **how)
     if graph.exists is not None:
         generations = jnp.where(graph.exists, generations, -1)
     count = n if graph.num_vertices is None else graph.num_vertices

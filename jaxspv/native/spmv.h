@@ -7,15 +7,12 @@
 
 namespace jaxspv {
 
-// Rows [first, last), whose bounds and indices are clamped to the arrays or known to be in range.
-template <class Add, class Mul, bool kClamped, class T, class I>
+// Rows [first, last) of any bounds and indices, which are clamped to the arrays.
+template <class Add, class Mul, class T, class I>
 void spmv_rows(const Csr<I>& a, const T* values, const T* x, T* y, I first, I last) {
-  I next = kClamped ? a.begin(first) : a.ptr[first];
   for (I i = first; i < last; ++i) {
     typename Add::template Fold<T> fold;
-    I e = next;
-    next = kClamped ? a.end(i) : a.ptr[i + 1];
-    for (; e < next; ++e) fold.add(Mul::template apply<T>(values[e], x[kClamped ? a.column(e) : a.idx[e]]));
+    for (I e = a.begin(i), end = a.end(i); e < end; ++e) fold.add(Mul::template apply<T>(values[e], x[a.column(e)]));
     y[i] = fold.result();
   }
 }
@@ -36,14 +33,31 @@ V joined(V a, V b) {  // for NaN see `spmv_lanes`
 
 template <class T, class I>
 struct Four {
+  static_assert(sizeof(I) == 4, "two indices are read as one number of 64 bits");
   using Int = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   typedef T Vector __attribute__((vector_size(4 * sizeof(T))));
   typedef Int Mask __attribute__((vector_size(4 * sizeof(T))));
+  typedef uint32_t Columns __attribute__((vector_size(16)));
+  typedef uint64_t Pairs __attribute__((vector_size(16)));
+  static Columns last_column(const Csr<I>& a) {
+    const uint32_t last = uint32_t(a.columns - 1);
+    return Columns{last, last, last, last};
+  }
+  // Of four entries; columns out of range are clamped, for less than a check costs.
   template <class Mul>
-  static Vector terms(const T* values, const I* idx, const T* x) {
+  static Vector terms(const T* values, const I* idx, const T* x, Columns last) {
     Vector factors;
+    Columns at;
     std::memcpy(&factors, values, sizeof factors);
-    return Mul::template apply<Vector>(factors, Vector{x[idx[0]], x[idx[1]], x[idx[2]], x[idx[3]]});
+    std::memcpy(&at, idx, sizeof at);
+    at = at < last ? at : last;
+    const uint64_t low = ((Pairs)at)[0], high = ((Pairs)at)[1];
+    return Mul::template apply<Vector>(
+        factors, Vector{x[uint32_t(low)], x[low >> 32], x[uint32_t(high)], x[high >> 32]});
+  }
+  template <class Mul>
+  static T term(T value, I column, const T* x, Columns last) {
+    return Mul::template apply<T>(value, x[std::min(uint32_t(column), last[0])]);
   }
   template <class Add>
   static T all(Vector v) {
@@ -53,12 +67,13 @@ struct Four {
 
 // One row of any length; of float32, sums of eight terms are added up in double.
 template <class Add, class Mul, class T, class I>
-__attribute__((noinline)) T spmv_row(const T* values, const I* idx, const T* x, I count) {
+__attribute__((noinline)) T spmv_row(const T* values, const I* idx, const T* x, I count,
+                                     typename Four<T, I>::Columns last) {
   using Sum = typename Add::template Sum<T>;
   typedef Sum Sums __attribute__((vector_size(4 * sizeof(Sum))));
   using Vector = typename Four<T, I>::Vector;
-  auto terms = [&](I e) { return Four<T, I>::template terms<Mul>(values + e, idx + e, x); };
-  auto term = [&](I e) { return Mul::template apply<T>(values[e], x[idx[e]]); };
+  auto terms = [&](I e) { return Four<T, I>::template terms<Mul>(values + e, idx + e, x, last); };
+  auto term = [&](I e) { return Four<T, I>::template term<Mul>(values[e], idx[e], x, last); };
   const Sum zero = Sum(Add::template identity<T>());
   Sums some = {zero, zero, zero, zero}, nan = {};
   I e = 0;
@@ -86,7 +101,7 @@ __attribute__((noinline)) T spmv_row(const T* values, const I* idx, const T* x, 
   }
 }
 
-// Rows [first, last), in range: four entries a step, of which the last one is masked, so that short
+// Rows [first, last) that ascend: four entries a step, of which the last one is masked, so that short
 // rows take no branches that depend on their lengths. false: an operand is NaN, y is not complete.
 template <class Add, class Mul, class T, class I>
 bool spmv_lanes(const Csr<I>& a, const T* values, const T* x, T* y, I first, I last) {
@@ -97,18 +112,19 @@ bool spmv_lanes(const Csr<I>& a, const T* values, const T* x, T* y, I first, I l
   const T zero = Add::template identity<T>();
   const Vector none = {zero, zero, zero, zero};
   const Mask lane = {0, 1, 2, 3};
+  const auto most = F::last_column(a);
   const I readable = a.ptr[last] - 3, *const ptr = a.ptr, *const idx = a.idx;
   Mask nan = {};
   for (I i = first, next = ptr[first]; i < last; ++i) {
     I e = next;
     const I end = next = ptr[i + 1];
     if (end >= readable || end - e > kShort) {
-      y[i] = spmv_row<Add, Mul>(values + e, idx + e, x, end - e);
+      y[i] = spmv_row<Add, Mul>(values + e, idx + e, x, end - e, most);
       continue;
     }
     Vector sum = none;
     do {
-      Vector term = F::template terms<Mul>(values + e, idx + e, x);
+      Vector term = F::template terms<Mul>(values + e, idx + e, x, most);
       const Mask inside = lane < typename F::Int(end - e);
       if constexpr (std::is_same_v<Add, Plus>) {
         term = (Vector)((Mask)term & inside);
@@ -143,10 +159,17 @@ bool spmv_fours(const Csr<I>& a, const T* values, const T* x, T* y, I first, I l
   const T zero = Add::template identity<T>();
   const Vector none = {zero, zero, zero, zero};
   const typename F::Mask lane = {0, 1, 2, 3};
+  const auto most_column = F::last_column(a);
   const I* const ptr = a.ptr;
   const I base = ptr[first], count = ptr[last] - base;
   T terms[kTerms + 4];
-  for (I e = 0; e < count; ++e) terms[e] = Mul::template apply<T>(values[base + e], x[a.idx[base + e]]);
+  I done = 0;
+  for (; done + 4 <= count; done += 4) {
+    const Vector four = F::template terms<Mul>(values + base + done, a.idx + base + done, x, most_column);
+    std::memcpy(terms + done, &four, sizeof four);
+  }
+  for (; done < count; ++done)
+    terms[done] = F::template term<Mul>(values[base + done], a.idx[base + done], x, most_column);
   if constexpr (!std::is_same_v<Add, Plus>) {
     I nan = 0;
     for (I e = 0; e < count; ++e) nan |= terms[e] != terms[e];
@@ -183,8 +206,7 @@ bool spmv_fours(const Csr<I>& a, const T* values, const T* x, T* y, I first, I l
   return true;
 }
 
-// By rows; threads change nothing. Only blocks of rows with
-// anything out of range are clamped.
+// By rows; threads change nothing. Indices out of range are clamped.
 template <class Add, class Mul, class T, class I, class Team>
 void spmv(Team& team, const Csr<I>& a, const T* values, const T* x, T* y) {
   // Blocks do not depend on the pieces, as the order of a sum depends on its block.
@@ -192,15 +214,11 @@ void spmv(Team& team, const Csr<I>& a, const T* values, const T* x, T* y) {
   over_rows(team, a, [&](I first, I last, int) {
     for (I i = whole(first), stop; i < whole(last); i = stop) {
       stop = i + std::min(I(kBlock), I(a.rows - i));
-      if (!a.ascends(i, stop) || !a.all_columns(a.ptr[i], a.ptr[stop])) {
-        spmv_rows<Add, Mul, true>(a, values, x, y, i, stop);
-        continue;
-      }
       if constexpr (in_lanes<Add, Mul, T>())
-        if (few_entries(a, i, stop) ? spmv_fours<Add, Mul>(a, values, x, y, i, stop)
-                                    : spmv_lanes<Add, Mul>(a, values, x, y, i, stop))
+        if (a.ascends(i, stop) && (few_entries(a, i, stop) ? spmv_fours<Add, Mul>(a, values, x, y, i, stop)
+                                                           : spmv_lanes<Add, Mul>(a, values, x, y, i, stop)))
           continue;
-      spmv_rows<Add, Mul, false>(a, values, x, y, i, stop);
+      spmv_rows<Add, Mul>(a, values, x, y, i, stop);
     }
   });
 }

@@ -162,9 +162,12 @@ class Operation:
         *operands: Any,
         backend: Backend | None = None,
         method: str | None = None,
+        platform: str | None = None,
         **static: Any,
     ) -> Plan:
         """Chooses, for each backend, the first form that does not refuse.
+
+        With `platform` it asks only the forms for that one, and all where these refuse.
 
         Raises:
             ValueError: `backend` or `method` names nothing that exists.
@@ -177,7 +180,8 @@ class Operation:
             raise ValueError(f"`method` must be one of {sorted(set(names))}; got {method!r}.")
         allowed = situation().allowed if backend is None else (backend,)
         chosen, refused = [], []
-        for kind in BACKENDS:
+        asked_for = [k for k in BACKENDS if platform in (None, PLATFORM_OF.get(k, platform))]
+        for kind in asked_for:
             for impl in (i for i in self.impls if i.backend == kind):
                 if kind not in allowed:
                     reason = f"backend={backend or allowed[-1]!r} was asked for"
@@ -189,6 +193,8 @@ class Operation:
                     chosen.append(impl)
                     break
                 refused.append((impl, reason))
+        if not chosen and platform is not None:
+            return self.plan(*operands, backend=backend, method=method, **static)
         if not chosen:
             listing = "\n  ".join(f"{impl}: {why}" for impl, why in refused)
             raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
@@ -198,10 +204,10 @@ class Operation:
         """The structure and the types of the results, without the axes of vmap."""
         return results_of(self, call.without_lanes(), call.single(types), x64())
 
-    def planned(self, call: Call, types: Types) -> Plan:
+    def planned(self, call: Call, types: Types, platform: str | None = None) -> Plan:
         """The plan of a call with operands of these types, without the axes of vmap."""
-        plan = functools.partial(self.plan, backend=call.backend, method=call.method)
-        return asked(plan, call, call.single(types))
+        how = {"backend": call.backend, "method": call.method, "platform": platform}
+        return asked(functools.partial(self.plan, **how), call, call.single(types))
 
     def traced(self, platform: str, call: Call, types: Types) -> Any:
         """The jaxpr of the form for a platform; it may hold other operations."""
@@ -213,7 +219,7 @@ class Operation:
         return () if self.advice is None else tuple(asked(self.advice, call, call.single(types)))
 
     def _form(self, platform: str, call: Call, types: Types) -> tuple[Plan, Form]:
-        plan = self.planned(call, types)
+        plan = self.planned(call, types, platform)
         if (impl := plan.on(platform)) is None:
             only = " and ".join(f"backend={impl.backend!r}" for impl in plan.chosen)
             served = " and ".join(WORDS[PLATFORM_OF[i.backend]] for i in plan.chosen)

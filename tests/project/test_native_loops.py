@@ -56,7 +56,6 @@ CASES = {
     "winners": (slopes(lambda A, x: jsp.mxv(A, x, semirings.min_plus)), DIRECTED, (DENSE,), 0),
     "sddmm": (lambda A, X: jsp.sddmm(A, X, X), DIRECTED, (COLUMNS,), 0),
     "mxm slopes": (slopes(lambda A: jsp.mxm(A, A, nse=20_000)), DIRECTED, (), 1),
-    "union": (lambda A: jsp.ewise_add(A, A.T, jsp.monoids.plus), DIRECTED, (), 0),
     "intersection": (lambda A: jsp.ewise_mult(A, A.T, jsp.operators.times), DIRECTED, (), 1),
     "turning": (lambda A: A.T.asformat("csr"), DIRECTED, (), 0),
     "fixpoint": (

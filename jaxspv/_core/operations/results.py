@@ -19,7 +19,8 @@ def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types
     del x64  # part of the key
 
     def both(*operands, **static):
-        plan = op.plan(*operands, backend=call.backend, method=call.method, **static)
+        how = {"backend": call.backend, "method": call.method, "platform": "other"}
+        plan = op.plan(*operands, **how, **static)
         return plan, None if op.types is None else op.types(*operands, **static)
 
     plan, result = asked(both, call, types)

@@ -65,8 +65,8 @@ OF_CALL = {name: 1e-6 * t for t, names in MICROSECONDS.items() for name in names
 OF_SEARCH = {n: 1e-6 * t for t, names in MICROSECONDS_OF_A_SEARCH.items() for n in names.split()}
 FUNCTIONS = sorted([*OF_CALL, *OF_SEARCH])
 
-START_S = 2.0  # importing JAX and jaxspv, making the first program
-FIRST_S = 0.25  # the first call of a function at a size
+START_S = 1.2  # importing JAX and jaxspv, making the first program
+FIRST_S = 0.12  # the first call of a function at a size
 EVERY_S = 2e-3  # each call
 CONVERSION_S = 4e-7  # for each node and entry
 CHEAP = {name for name, seconds in OF_CALL.items() if seconds <= CONVERSION_S}

@@ -287,3 +287,24 @@ def test_sharded_graphs_are_refused_with_the_way_out():
     ):
         with pytest.raises((TypeError, ValueError, NotImplementedError), match=r"`unshard\(\)`"):
             call()
+
+
+def test_lanes_of_a_chain_with_their_gradients():
+    """Edges in the order of the pieces: lanes are read piece by piece."""
+    A, _ = layers(5, 3)
+
+    def total(w):
+        return jsp.closure(A.with_data(w), "log_plus", start=1).x[-3:].max()
+
+    w = jnp.asarray(np.random.default_rng(0).normal(size=(2, 2, A.nse)), jnp.float32)
+    one = [[jax.value_and_grad(total)(v) for v in u] for u in w]
+    for order in (
+        jax.vmap(jax.vmap(jax.value_and_grad(total))),
+        lambda w: jax.vmap(jax.value_and_grad(lambda u: jax.vmap(total)(u).sum()))(w),
+    ):
+        found = jax.jit(order)(w)
+        slopes = np.array([[v[1] for v in u] for u in one])
+        np.testing.assert_allclose(found[1], slopes, 1e-5, 1e-6)
+    dots = jax.vmap(lambda v: jax.jvp(total, (v,), (jnp.ones_like(v),))[1])(w[0])
+    np.testing.assert_allclose(dots, slopes[0].sum(1), 1e-5)
+    np.testing.assert_allclose(jax.hessian(total)(w[0, 0]).sum(), 0, atol=1e-4)

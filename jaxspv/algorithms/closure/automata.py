@@ -146,8 +146,9 @@ def automaton(
     if wrong := [v.shape for v in jax.tree.leaves(data) if v.shape[:1] != (count,)]:
         raise ValueError(f"`data` must have leaves ({count}, ...); got shapes {wrong}.")
     ends = np.concatenate([*edges[:2], edges[4], [start]])
-    edges = *edges[:4], np.unique(edges[4])  # a path ends once, if its state is named twice too
-    return Automaton(data, *edges, start=int(start), states=int(ends.max()) + 1)
+    final = np.unique(edges[4])  # a path ends once, if its state is named twice too
+    states = int(ends.max()) + 1
+    return Automaton(data, *edges[:4], final=final, start=int(start), states=states)
 
 
 def project(A: Automaton, side: Literal["input", "output"]) -> Automaton:

@@ -19,10 +19,10 @@ from jax import Array, lax
 from .._core.compilation import is_eager
 from .._core.operation import Operation
 from .._core.operations.overload import ON_TUPLES
-from .._core.operations.tuples import Each, choose, is_tuple, multiplied, ones_unless, take
+from .._core.operations.tuples import Each, choose, is_tuple, joined, multiplied, ones_unless, take
 from .._core.pytree import is_concrete
 from ..algebra.masks import check_mask
-from ..algebra.monoids import Monoid
+from ..algebra.monoids import Monoid, as_monoid
 from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
 from ..formats import COO, BitTiled
 from ..formats.stored import Stored
@@ -256,7 +256,8 @@ _RIGHT = BinaryOp(lambda x, y: y, "right")
 
 def _joined(function, A, B, op, options: Options, default: Any = None, *defaults) -> Any:
     """What a function of places finds, and the op where both have an entry, or with defaults."""
-    op = Each(op.op if isinstance(op, Monoid) else as_binary(op))
+    op = op.op if isinstance(op, Monoid) else as_binary(op)
+    op = functools.partial(joined, f"`{op.name}`", op)
     (a, x), (b, y) = _numbers(A, "A"), _numbers(B, "B")
     left, right = (function(a, b, pick, *defaults) for pick in (_LEFT, _RIGHT))
     sparse = isinstance(left, Stored)
@@ -350,7 +351,8 @@ def _flag(number, i, j, thunk, flags):
 @on_tuples
 def reduce(A, add, *, axis=None, **options):
     """`reduce` by a monoid of tuples, in the order of rows and columns; axis=None gives a value."""
-    A = as_tuples("A", A)
+    A, add = as_tuples("A", A), as_monoid(add)
+    add.like(A.data)
     if axis not in (None, 0, 1, -1, -2) or (axis is not None and A.places.ndim == 1):
         raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
     axis = None if axis is None else axis % 2

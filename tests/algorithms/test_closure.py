@@ -256,6 +256,14 @@ def test_values_that_do_not_fit_are_told():
             call()
     with pytest.raises(TypeError, match=r"`mul` of Semiring\(min_plus\) does not take values"):
         jsp.closure(A.with_data((A.data, A.data)), start=0)
+    with pytest.raises(TypeError, match=r"does not take values \(float32.* and float32"):
+        jsp.ewise_add(A.with_data((A.data, A.data)), A, S.argmin_plus().add)
+    with pytest.raises(TypeError, match="the monoid `plus` takes numbers"):
+        jsp.reduce(A.with_data((A.data, A.data)), "plus")
+    total = jsp.monoid(lambda a, b: (a[0] + b[0],), (0.0,))
+    pairs = jsp.semiring(total, lambda a, b: (jnp.stack([a[0], b[0]]),), one=(1.0,))
+    with pytest.raises(TypeError, match=r"`mul` must give shapes as those of x"):
+        jsp.closure(A.with_data((A.data,)), pairs, start=0)
     spread = S.expectation()
     with pytest.raises(ValueError, match="needs an idempotent addition"):
         x0 = jnp.zeros(9), jnp.zeros(9)

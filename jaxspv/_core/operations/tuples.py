@@ -62,13 +62,18 @@ def multiplied(semiring: Any, x: Any, y: Any) -> Any:
     Raises:
         TypeError: it does not take such values.
     """
+    hint = "" if semiring.lift is None else " Its `lift` makes values of edges."
+    return joined(f"`mul` of {semiring!r}", semiring.mul, x, y, hint=hint)
+
+
+def joined(name: str, op: Any, x: Any, y: Any, hint: str = "") -> Any:
+    """`op` of two lists of values, called `name` where it does not take them (TypeError)."""
     try:
-        return jax.vmap(semiring.mul)(x, y)
+        return jax.vmap(op)(x, y)
     except Exception as error:
         kinds = (repr(jax.tree.map(describe, v)).replace("'", "") for v in (x, y))
-        hint = "" if semiring.lift is None else " Its `lift` makes values of edges."
         raise TypeError(
-            f"`mul` of {semiring!r} does not take values {' and '.join(kinds)}: "
+            f"{name} does not take values {' and '.join(kinds)}: "
             f"{type(error).__name__}, {str(error).rstrip('.')}.{hint}"
         ) from error
 

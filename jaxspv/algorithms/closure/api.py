@@ -207,6 +207,9 @@ def _summed(semiring: Semiring, T: Tuples, x: Any, as_x0: bool = False) -> list[
 
     def step(x, edge):
         y = multiplied(semiring, x, edge)
+        given, want = (jax.tree.map(jnp.shape, v) for v in (y, x))
+        if given != want:
+            raise TypeError(f"`mul` must give shapes as those of x, {want}; got {given}.")
         y = jax.tree.map(fitted, y, x) if as_x0 else y
         return Each(semiring.add.op)(x, semiring.add.segment_reduce(y, jnp.zeros(1, jnp.int32), 1))
 

@@ -270,6 +270,8 @@ def _run(values: Array, slot: Array, *, first: int) -> Array:
 
 def _run_batched(size, in_batched, values, slot, *, first):
     """Piece by piece: XLA on a CPU copies the lanes of a slice twice on the way into a loop."""
+    if size == 1:
+        return _run(values[0], slot, first=first)[None]
     each = math.prod(slot.shape[1:])
 
     def piece(k):

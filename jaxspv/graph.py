@@ -148,7 +148,8 @@ class Graph(Products):
         On a symmetric graph the new values must be symmetric too.
 
         Layouts hold the values in other orders, so change values only by this method: an optimiser
-        trains `G.data` and puts it back here. Differentiating by every leaf is an error.
+        trains `G.data` and puts it back here. Differentiating by every leaf is an error. A pytree
+        gives what `out.with_data` gives, a matrix of tuples: layouts hold numbers alone.
         """
         return self._with_values(self.out.with_data(data))
 
@@ -164,6 +165,8 @@ class Graph(Products):
         return self._with_values(self.out.astype(dtype))
 
     def _with_values(self, out: CSR) -> Graph:
+        if not isinstance(out, CSR):  # of tuples
+            return out
         one_value("a Graph", out)
         constant = dataclasses.replace(out, data=lax.stop_gradient(out.data))
         transposed = self.transposed
@@ -257,9 +260,7 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
         return dataclasses.replace(A, layouts=read)
     A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
-        raise TypeError(
-            f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
-        )
+        raise TypeError(f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {kind(A)}.")
     _check_square(A)
     return Graph(_as_csr(algorithm, A))
 
@@ -273,6 +274,11 @@ def _as_csr(algorithm: str, A: SparseMatrix) -> CSR:
         return convert()
     arrays, structure = jax.tree.flatten(A)
     return kept(tuple(arrays), structure, convert)
+
+
+def kind(A: Any) -> str:
+    """The type of what is refused; of a sharded graph, what makes a matrix of it."""
+    return type(A).__name__ + (": call `unshard()`" if hasattr(A, "unshard") else "")
 
 
 def arrays_of(graph: Graph) -> tuple[Any, ...]:

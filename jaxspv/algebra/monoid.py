@@ -103,6 +103,8 @@ class Monoid(Algebraic):
             TypeError: the values have another structure, or leaves of other shapes.
         """
         if not self.of_tuples:
+            if jax.tree.structure(terms) != jax.tree.structure(0):
+                raise TypeError(f"the monoid `{self.name}` takes numbers; got {type(terms)}.")
             return self.identity_of(terms.dtype)
         want, tree = self.identity, jax.tree.structure(terms)
         leaves = jax.tree.leaves(terms)

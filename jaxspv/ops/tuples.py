@@ -19,16 +19,16 @@ from jax import Array, lax
 from .._core.compilation import is_eager
 from .._core.operation import Operation
 from .._core.operations.overload import ON_TUPLES
-from .._core.operations.tuples import Each, choose, is_tuple, ones_unless, take
+from .._core.operations.tuples import Each, choose, is_tuple, joined, multiplied, ones_unless, take
 from .._core.pytree import is_concrete
 from ..algebra.masks import check_mask
-from ..algebra.monoids import Monoid
+from ..algebra.monoids import Monoid, as_monoid
 from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
-from ..formats import COO
+from ..formats import COO, BitTiled
 from ..formats.stored import Stored
 from ..formats.tuples import Tuples
 from ..formats.vector import from_present
-from ..graph import Graph, linked
+from ..graph import Graph, kind, linked
 from . import apply as _apply
 from . import assign as _assign
 from . import ewise as _ewise
@@ -56,7 +56,8 @@ def as_tuples(name: str, A: Any) -> Tuples:
     if isinstance(A, Tuples):
         return A
     if not isinstance(A, Stored):
-        raise TypeError(f"`{name}` must be sparse; got {type(A).__name__}.")
+        raise TypeError(f"`{name}` must be sparse, on one device; got {kind(A)}.")
+    A = A.asformat("csr") if isinstance(A, BitTiled) else A
     return Tuples.of(A, A.data)
 
 
@@ -79,7 +80,7 @@ def _product(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool) -> Any:
     if hit is not None:
         valid &= take(hit, coo.col)
     a, v = (ones_unless(valid, take(*p)) for p in ((A.values, coo.data), (x, coo.col)))
-    terms = Each(semiring.mul)(*((v, a) if flip else (a, v)))
+    terms = multiplied(semiring, *((v, a) if flip else (a, v)))
     rows = jnp.where(valid, coo.row, coo.shape[0])
     return semiring.add.segment_reduce(terms, rows, coo.shape[0], sorted=hit is None)
 
@@ -175,7 +176,7 @@ def _expanded(semiring: Any, A: Tuples, B: Tuples, *, size: int) -> Tuples:
     valid, entry, slot = valid[order], entry[order], slot[order]
     x = take(A.values, take(a.data, entry))
     y = take(B.values, take(b.data, slot))
-    terms = Each(semiring.mul)(ones_unless(valid, x), ones_unless(valid, y))
+    terms = multiplied(semiring, ones_unless(valid, x), ones_unless(valid, y))
     new = jnp.append(True, (row[1:] != row[:-1]) | (col[1:] != col[:-1])) & valid
     group = jnp.where(valid, jnp.cumsum(new, dtype=jnp.int32) - 1, size)
     values = semiring.add.segment_reduce(terms, group, size, sorted=True)
@@ -242,7 +243,7 @@ def _behind(C: Tuples, T: Tuples) -> tuple[Any, Any]:
 
 def _numbers(A: Any, name: str) -> tuple[Any, Any]:
     """Places with numbers, and values: of a dense vector all of them."""
-    if is_sparse(A):
+    if is_sparse(A) or hasattr(A, "unshard"):
         A = as_tuples(name, A)
         return A.places, A.values
     A = jax.tree.map(jnp.asarray, A)
@@ -255,7 +256,8 @@ _RIGHT = BinaryOp(lambda x, y: y, "right")
 
 def _joined(function, A, B, op, options: Options, default: Any = None, *defaults) -> Any:
     """What a function of places finds, and the op where both have an entry, or with defaults."""
-    op = Each(op.op if isinstance(op, Monoid) else as_binary(op))
+    op = op.op if isinstance(op, Monoid) else as_binary(op)
+    op = functools.partial(joined, f"`{op.name}`", op)
     (a, x), (b, y) = _numbers(A, "A"), _numbers(B, "B")
     left, right = (function(a, b, pick, *defaults) for pick in (_LEFT, _RIGHT))
     sparse = isinstance(left, Stored)
@@ -349,7 +351,8 @@ def _flag(number, i, j, thunk, flags):
 @on_tuples
 def reduce(A, add, *, axis=None, **options):
     """`reduce` by a monoid of tuples, in the order of rows and columns; axis=None gives a value."""
-    A = as_tuples("A", A)
+    A, add = as_tuples("A", A), as_monoid(add)
+    add.like(A.data)
     if axis not in (None, 0, 1, -1, -2) or (axis is not None and A.places.ndim == 1):
         raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
     axis = None if axis is None else axis % 2

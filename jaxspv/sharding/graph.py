@@ -13,6 +13,7 @@ from jax import Array
 
 from .._core.indices import LIMIT
 from .._core.operations.overload import overloadable
+from .._core.operations.tuples import is_tuple
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ..algebra.semirings import Semiring, plus_times
 from ..formats import CSR
@@ -89,8 +90,10 @@ class ShardedGraph(Products):
         """The same pattern with new values, in the order of `data`. Traceable.
 
         Raises:
-            ValueError: they have another shape.
+            ValueError: they have another shape, or are tuples.
         """
+        if is_tuple(data):
+            raise ValueError("entries of a ShardedGraph are numbers: call `unshard()` for tuples.")
         if jnp.shape(data) != self.data.shape:
             raise ValueError(f"`data` must have shape {self.data.shape}; got {jnp.shape(data)}.")
         return dataclasses.replace(self, data=jnp.asarray(data))

@@ -133,6 +133,11 @@ def test_nothing_in_common_is_an_automaton_without_edges():
     assert float(same.total("min_plus")) == 0
 
 
+def test_a_final_state_named_twice_counts_once():
+    A = automaton([0], [1], [1], data=jnp.full(1, 3.0), final=[1, 1])
+    assert A.final.tolist() == [1] and float(A.total("plus_times")) == 3
+
+
 def test_wrong_edges_are_refused():
     with pytest.raises(ValueError, match="one length"):
         automaton([0], [1, 2], [1], final=1)

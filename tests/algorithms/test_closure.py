@@ -225,3 +225,94 @@ def test_what_is_refused():
     assert jsp.closure(jsp.from_edges([], [], shape=(0, 0))).x.shape == (0,)
     lone = jsp.from_edges([], [], shape=(3, 3))
     assert jsp.closure(lone, "plus_times", start=1).x.tolist() == [0, 1, 0]
+
+
+def test_dtypes_are_those_of_a_sum():
+    A, D = GRAPHS[0]
+    reached = jsp.closure(A, "or_and", start=2).x
+    assert reached.dtype == bool
+    np.testing.assert_array_equal(reached, np.linalg.inv(np.eye(9) - D)[2] > 0)
+    assert jsp.closure(A.asformat("bittiled"), "or_and", start=2).x.tolist() == reached.tolist()
+    s, lengths = S.argmin_plus(), jnp.arange(1, A.nse + 1)
+    whole = jsp.closure(A.with_data(s.lift(lengths)), s, start=2).x
+    real = jsp.closure(A.with_data(s.lift(lengths.astype(jnp.float32))), s, start=2).x
+    jax.tree.map(np.testing.assert_array_equal, whole, real)
+    with pytest.raises(TypeError, match=r"dtypes of `x0 \+ x0 A`, \['float32'\]; got \['int32'\]"):
+        jsp.closure(A, start=jnp.zeros(9, jnp.int32))
+    with pytest.raises(ValueError, match="an integer, or x0 itself; got 1.5"):
+        jsp.closure(A, start=1.5)
+
+
+def test_values_that_do_not_fit_are_told():
+    A, _ = GRAPHS[0]
+    s = S.k_best(2)
+    for call in (
+        lambda: jsp.closure(A, s, start=0),
+        lambda: jsp.vxm(tuple(v[:, :2] for v in (jnp.ones((9, 2)),) * 3), A, s),
+        lambda: jsp.mxm(A, A, s),
+        lambda: jsp.automata.automaton([0, 0], [1, 1], [1, 1], final=1).total(s),
+    ):
+        with pytest.raises(TypeError, match=r"`mul` of .* does not take values .* Its `lift`"):
+            call()
+    with pytest.raises(TypeError, match=r"`mul` of Semiring\(min_plus\) does not take values"):
+        jsp.closure(A.with_data((A.data, A.data)), start=0)
+    with pytest.raises(TypeError, match=r"does not take values \(float32.* and float32"):
+        jsp.ewise_add(A.with_data((A.data, A.data)), A, S.argmin_plus().add)
+    with pytest.raises(TypeError, match="the monoid `plus` takes numbers"):
+        jsp.reduce(A.with_data((A.data, A.data)), "plus")
+    total = jsp.monoid(lambda a, b: (a[0] + b[0],), (0.0,))
+    pairs = jsp.semiring(total, lambda a, b: (jnp.stack([a[0], b[0]]),), one=(1.0,))
+    with pytest.raises(TypeError, match=r"`mul` must give shapes as those of x"):
+        jsp.closure(A.with_data((A.data,)), pairs, start=0)
+    spread = S.expectation()
+    with pytest.raises(ValueError, match="needs an idempotent addition"):
+        x0 = jnp.zeros(9), jnp.zeros(9)
+        jsp.fixpoint(A.with_data(spread.lift(A.data, A.data)), x0, spread, monotone=True)
+
+
+def test_graphs_take_tuples_as_their_matrix_does():
+    A, _ = GRAPHS[0]
+    s = S.argmin_plus()
+    G = jsp.prepare(A, for_=("mxv", "fixpoint"))
+    want = jsp.closure(A.with_data(s.lift(A.data)), s, start=2).x
+    found = jsp.closure(G.with_data(s.lift(G.data)), s, start=2).x
+    jax.tree.map(np.testing.assert_array_equal, found, want)
+    np.testing.assert_array_equal(jsp.closure(G, start=2).x, want[0])
+
+
+def test_sharded_graphs_are_refused_with_the_way_out():
+    A, _ = GRAPHS[0]
+    s, x0 = S.argmin_plus(), (jnp.zeros(9), jnp.arange(9, dtype=jnp.int32))
+    G = jsp.shard(A, jax.make_mesh((1,), ("d",)))
+    for call in (
+        lambda: jsp.closure(G, start=0),
+        lambda: jsp.fixpoint(G, x0, s, monotone=True),
+        lambda: jsp.fixpoint(G, x0[0], "min_plus", monotone=True),
+        lambda: jsp.vxm(x0, G, s),
+        lambda: jsp.mxv(G, x0, s),
+        lambda: jsp.ewise_add(G, G, s.add),
+        lambda: G.with_data(s.lift(G.data)),
+    ):
+        with pytest.raises((TypeError, ValueError, NotImplementedError), match=r"`unshard\(\)`"):
+            call()
+
+
+def test_lanes_of_a_chain_with_their_gradients():
+    """Edges in the order of the pieces: lanes are read piece by piece."""
+    A, _ = layers(5, 3)
+
+    def total(w):
+        return jsp.closure(A.with_data(w), "log_plus", start=1).x[-3:].max()
+
+    w = jnp.asarray(np.random.default_rng(0).normal(size=(2, 2, A.nse)), jnp.float32)
+    one = [[jax.value_and_grad(total)(v) for v in u] for u in w]
+    for order in (
+        jax.vmap(jax.vmap(jax.value_and_grad(total))),
+        lambda w: jax.vmap(jax.value_and_grad(lambda u: jax.vmap(total)(u).sum()))(w),
+    ):
+        found = jax.jit(order)(w)
+        slopes = np.array([[v[1] for v in u] for u in one])
+        np.testing.assert_allclose(found[1], slopes, 1e-5, 1e-6)
+    dots = jax.vmap(lambda v: jax.jvp(total, (v,), (jnp.ones_like(v),))[1])(w[0])
+    np.testing.assert_allclose(dots, slopes[0].sum(1), 1e-5)
+    np.testing.assert_allclose(jax.hessian(total)(w[0, 0]).sum(), 0, atol=1e-4)

@@ -31,6 +31,7 @@ KINDS = {  # name -> module
     "algorithms": "answers.algorithms",
     "sums": "answers.sums",
     "paths": "answers.paths",
+    "automata": "answers.automata",
 }
 
 

@@ -10,7 +10,7 @@ from .cases import Fuzzer, Plan, campaign
 from .processes import LATE, spread
 
 SHARE = {"programs": 4, "graphblas": 6, "gradients": 2, "graphs": 4, "files": 3}
-SHARE |= {"views": 3, "algorithms": 6, "sums": 4, "paths": 5}
+SHARE |= {"views": 3, "algorithms": 6, "sums": 4, "paths": 5, "automata": 6}
 DRAWS = 5  # of data for each
 
 

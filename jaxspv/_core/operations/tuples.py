@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..pytree import pytree_dataclass
+from ..pytree import describe, pytree_dataclass
 
 
 class Constant:
@@ -54,6 +54,28 @@ class Each:
 
     def __call__(self, *values: Any) -> Any:
         return jax.vmap(self.op)(*values)
+
+
+def multiplied(semiring: Any, x: Any, y: Any) -> Any:
+    """`mul` of two lists of values.
+
+    Raises:
+        TypeError: it does not take such values.
+    """
+    hint = "" if semiring.lift is None else " Its `lift` makes values of edges."
+    return joined(f"`mul` of {semiring!r}", semiring.mul, x, y, hint=hint)
+
+
+def joined(name: str, op: Any, x: Any, y: Any, hint: str = "") -> Any:
+    """`op` of two lists of values, called `name` where it does not take them (TypeError)."""
+    try:
+        return jax.vmap(op)(x, y)
+    except Exception as error:
+        kinds = (repr(jax.tree.map(describe, v)).replace("'", "") for v in (x, y))
+        raise TypeError(
+            f"{name} does not take values {' and '.join(kinds)}: "
+            f"{type(error).__name__}, {str(error).rstrip('.')}.{hint}"
+        ) from error
 
 
 def is_tuple(value: Any) -> bool:

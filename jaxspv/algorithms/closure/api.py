@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 from ..._core.batching import while_going
 from ..._core.compilation import known_while_tracing
 from ..._core.indices import LIMIT
-from ..._core.operations.tuples import Each, choose
+from ..._core.operations.tuples import Each, choose, multiplied
 from ..._core.pytree import is_concrete, result_tuple
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
@@ -148,6 +148,12 @@ def closure(
 @on_tuples
 def fixpoint(A, x0, semiring, *, until=None, **options):
     """`fixpoint` of tuples: the `closure` of x0, for `closure=True` or `monotone=True` alone."""
+    semiring = as_semiring(semiring)
+    if options.get("monotone") and not semiring.add.idempotent:
+        raise ValueError(
+            f"`monotone` needs an idempotent addition, which that of {semiring!r} is not: give "
+            "`closure=True`."
+        )
     asked = {name for name, value in options.items() if value}
     if not asked or asked - {"closure", "monotone"}:
         raise ValueError(
@@ -165,6 +171,8 @@ def _start(semiring: Semiring, T: Tuples, start: Any, n: int) -> Any:
         semiring.add.like(x0)
         if any(v.shape[:1] != (n,) for v in jax.tree.leaves(x0)):
             raise ValueError(f"`start` must be a vertex or have leaves of shape ({n}, ...).")
+        if (found := _summed(semiring, T, x0, as_x0=True)) != (given := _dtypes(x0)):
+            raise TypeError(f"x0 must have the dtypes of `x0 + x0 A`, {found}; got {given}.")
         return x0
     one = jax.tree.map(np.asarray, one_of(semiring))
     alike = jax.tree.structure(one) == jax.tree.structure(T.values)
@@ -173,13 +181,40 @@ def _start(semiring: Semiring, T: Tuples, start: Any, n: int) -> Any:
     units, tree = jax.tree.flatten(one)
     if not alike:
         dtypes = [real if v.dtype.kind == "f" else np.int32 for v in units]
+    one = tree.unflatten(map(jnp.zeros_like, units, dtypes))
+    dtypes = _summed(semiring, T, jax.tree.map(lambda v: v[None], one))
     one = tree.unflatten(map(jnp.asarray, units, dtypes))
     everywhere = jax.tree.map(lambda v: jnp.broadcast_to(v, (n, *v.shape)), one)
     if start is None:
         return everywhere
+    if not jnp.issubdtype(jnp.result_type(start), jnp.integer):
+        raise ValueError(f"`start` must be a vertex, an integer, or x0 itself; got {start}.")
     if is_concrete(start) and not 0 <= int(start) < n:
         raise ValueError(f"`start` must be a vertex in [0, {n}); got {start}.")
     return choose(jnp.arange(n) == start, everywhere, semiring.add.like(everywhere))
+
+
+def _dtypes(x: Any) -> list[str]:
+    return [v.dtype.name for v in jax.tree.leaves(x)]
+
+
+def _summed(semiring: Semiring, T: Tuples, x: Any, as_x0: bool = False) -> list[str]:
+    """The dtypes of `x + x A`; as_x0: of products in those of x, if these hold as much."""
+
+    def fitted(v, o):
+        real = jnp.issubdtype(v.dtype, jnp.inexact) and not jnp.issubdtype(o.dtype, jnp.inexact)
+        return v if real else v.astype(o.dtype)
+
+    def step(x, edge):
+        y = multiplied(semiring, x, edge)
+        given, want = (jax.tree.map(jnp.shape, v) for v in (y, x))
+        if given != want:
+            raise TypeError(f"`mul` must give shapes as those of x, {want}; got {given}.")
+        y = jax.tree.map(fitted, y, x) if as_x0 else y
+        return Each(semiring.add.op)(x, semiring.add.segment_reduce(y, jnp.zeros(1, jnp.int32), 1))
+
+    one = jax.tree.map(lambda v: jax.ShapeDtypeStruct((1, *v.shape[1:]), v.dtype), (x, T.values))
+    return _dtypes(jax.eval_shape(step, *one))
 
 
 def _plan(T: Tuples) -> tuple[levels.Pieces, int] | None:

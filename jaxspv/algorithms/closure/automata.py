@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 
 from ..._core.compilation import known_while_tracing
-from ..._core.operations.tuples import Each, choose, ones_unless, take
+from ..._core.operations.tuples import choose, multiplied, ones_unless, take
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
@@ -79,8 +79,7 @@ class Automaton:
         data = take(self.data, order)
         if len(key) < len(order):
             if semiring.add.of_tuples:  # edges of another kind than sums, as in `k_best`
-                one = jax.tree.map(jnp.asarray, one_of(semiring))
-                data = jax.vmap(lambda edge: semiring.mul(one, edge))(data)
+                data = multiplied(semiring, _many(one_of(semiring), len(order)), data)
             slots = jnp.asarray(slot[order], jnp.int32)
             data = semiring.add.segment_scan(data, slots, len(key), sorted=True)
         return A.with_data(data)
@@ -147,7 +146,9 @@ def automaton(
     if wrong := [v.shape for v in jax.tree.leaves(data) if v.shape[:1] != (count,)]:
         raise ValueError(f"`data` must have leaves ({count}, ...); got shapes {wrong}.")
     ends = np.concatenate([*edges[:2], edges[4], [start]])
-    return Automaton(data, *edges, start=int(start), states=int(ends.max()) + 1)
+    final = np.unique(edges[4])  # a path ends once, if its state is named twice too
+    states = int(ends.max()) + 1
+    return Automaton(data, *edges[:4], final=final, start=int(start), states=states)
 
 
 def project(A: Automaton, side: Literal["input", "output"]) -> Automaton:
@@ -213,7 +214,7 @@ def compose(A: Automaton, B: Automaton, semiring: Semiring | str) -> Automaton:
         ones = jax.tree.map(lambda o, v: jnp.asarray(o, v.dtype), one, found)
         return choose(edge >= 0, found, ones)
 
-    data = Each(semiring.mul)(factors(A.data, first), factors(B.data, second))
+    data = multiplied(semiring, factors(A.data, first), factors(B.data, second))
     read, written = (
         np.append(v, EPSILON)[edge].astype(np.int32)  # the last where it stays, at -1
         for v, edge in ((A.input, first), (B.output, second))
@@ -287,6 +288,10 @@ def _useful(source: np.ndarray, target: np.ndarray, final: np.ndarray):
     kept = np.flatnonzero(useful[source] & useful[target])
     rank = (np.cumsum(useful) - 1).astype(np.int32)
     return kept, rank[source[kept]], rank[target[kept]], rank[final], int(useful.sum())
+
+
+def _many(value: Any, count: int) -> Any:
+    return jax.tree.map(lambda v: jnp.broadcast_to(v, (count, *np.shape(v))), value)
 
 
 def _known(A: Automaton, *names: str) -> list[np.ndarray]:

@@ -7,6 +7,7 @@ their loop is one `lax.scan`, which differentiates in both modes.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -214,10 +215,7 @@ def _evaluated(semiring, values, x0, pieces, where, *, known):
 
 def _in_pieces(values: Array, slot: Array, where: Array | None, run: int | None) -> Array:
     """`values[slot]`; each slot comes at most once, so that the transpose is a gather too."""
-    if run is None:
-        return moved(values, slot, where)
-    found = lax.slice_in_dim(values, run, run + slot.size)
-    return found.reshape(*slot.shape, *values.shape[1:])
+    return moved(values, slot, where) if run is None else in_run(values, slot, first=run)
 
 
 def _tangent(primals, tangents, result):
@@ -242,3 +240,45 @@ moved = Operation(
 @moved.register("gather")
 def _moved(values: Array, slot: Array, where: Array) -> Array:
     return take(values, slot)
+
+
+def _run_tangent(primals, tangents, result, *, first):
+    dot, slot = tangents[0], primals[1]
+    return jnp.zeros_like(result) if is_zero(dot) else in_run(dot, slot, first=first)
+
+
+def _run_transposed(cotangent, values, slot, *, first):
+    flat = cotangent.reshape(-1, *cotangent.shape[slot.ndim :])
+    before_after = first, values.shape[0] - first - slot.size
+    return jnp.pad(flat, [before_after, *[(0, 0)] * (flat.ndim - 1)]), None
+
+
+in_run = Operation(
+    "values of a run in pieces",
+    _run_tangent,
+    transpose=_run_transposed,
+    types=lambda v, slot, first: typed(v.dtype, *slot.shape, *v.shape[1:]),
+    internal=True,
+)
+
+
+@in_run.register("slice")
+def _run(values: Array, slot: Array, *, first: int) -> Array:
+    found = lax.slice_in_dim(values, first, first + slot.size)
+    return found.reshape(*slot.shape, *values.shape[1:])
+
+
+def _run_batched(size, in_batched, values, slot, *, first):
+    """Piece by piece: XLA on a CPU copies the lanes of a slice twice on the way into a loop."""
+    if size == 1:
+        return _run(values[0], slot, first=first)[None]
+    each = math.prod(slot.shape[1:])
+
+    def piece(k):
+        found = lax.dynamic_slice_in_dim(values, first + k * each, each, 1)
+        return found.reshape(size, *slot.shape[1:], *values.shape[2:])
+
+    return jnp.moveaxis(lax.map(piece, jnp.arange(slot.shape[0])), 1, 0)
+
+
+in_run.register("slice", backend="cpu", batched=_run_batched)(_run)

@@ -132,6 +132,10 @@ def _multiply(
             f"{name} of a ShardedGraph takes semirings whose addition has an identity and whose "
             f"operator is not positional; got {semiring}."
         )
+    if semiring.add.of_tuples:
+        raise NotImplementedError(
+            f"{name} over tuples, as {semiring!r}, runs on one device: call `unshard()`."
+        )
     if not isinstance(x, Stored) and np.ndim(x) > 2:
         return _multiply_row_sharded(name, G, x, semiring, write, flip, backend)
     transposed = flip and np.ndim(x) == 2

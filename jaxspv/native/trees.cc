@@ -1,0 +1,65 @@
+// Handlers of trees of shortest paths.
+#include "ffi.h"
+#include "operands.h"
+#include "path_tree.h"
+
+using namespace jaxspv;
+
+// (indptr, indices, weights, distances, source) -> parents
+JAXSPV_HANDLER(shortest_path_tree) {
+  const Matrix g = square(call);
+  with_values(call.operand(2).dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<T, uint8_t>) {
+      throw Invalid("weights must be numbers");
+    } else {
+      const Distances<T> p{g, entries<T>(call.operand(2), g), vertices<T>(call.operand(3), g)};
+      shortest_path_tree(p, *array<Id>(call.operand(4), 0), vertices<Id>(call.result(0), g));
+    }
+  });
+}
+
+// (indptr, indices, weights, distances, source) -> the slot and the tail of an edge into each vertex
+JAXSPV_HANDLER(tight_edges) {
+  const Matrix g = square(call);
+  auto run = [&](auto zero) {
+    using T = decltype(zero);
+    const Distances<T> p{g, entries<T>(call.operand(2), g), vertices<T>(call.operand(3), g)};
+    tight_edges(p, *array<Id>(call.operand(4), 0), vertices<Id>(call.result(0), g), vertices<Id>(call.result(1), g));
+  };
+  call.operand(2).dtype == abi::kF64 ? run(double()) : run(float());
+}
+
+// (values, parents, source, slots) -> sums to the root, or with `down` from the leaves: of values at
+// the slots of the vertices, of the vertices where there are no slots
+JAXSPV_HANDLER(sums_along_paths) {
+  expect(length(call.operand(1)) <= 0x7fffffff, "the number of vertices exceeds int32");
+  const Id n = Id(length(call.operand(1)));
+  const Id* parent = vector<Id>(call.operand(1), n);
+  const bool down = call.number("down") != 0, by_slot = length(call.operand(3)) > 0;
+  const Id* slot = by_slot ? vector<Id>(call.operand(3), n) : nullptr;
+  const int64_t given = length(call.operand(0)), wanted = length(call.result(0));
+  expect((down || by_slot || given == n) && (!down || given == n), "values differ in number from vertices");
+  expect((down && by_slot) || wanted == n, "results differ in number from vertices");
+  const Tree tree(parent, n, *array<Id>(call.operand(2), 0));
+  auto run = [&](auto zero) {
+    using T = decltype(zero);
+    const T* values = array<T>(call.operand(0), 1);
+    T* result = array<T>(call.result(0), 1);
+    std::vector<double> sums(n);
+    for (Id v = 0; v < n; ++v) {
+      if (down || !by_slot) sums[v] = double(values[v]);
+      else if (slot[v] >= 0 && slot[v] < given) sums[v] = double(values[slot[v]]);
+    }
+    down ? tree.from_leaves(sums.data()) : tree.to_root(sums.data());
+    if (!down || !by_slot) {
+      for (Id v = 0; v < n; ++v) result[v] = T(sums[v]);
+      return;
+    }
+    std::vector<double> at(wanted);
+    for (Id v = 0; v < n; ++v)
+      if (slot[v] >= 0 && slot[v] < wanted) at[slot[v]] += sums[v];
+    for (int64_t e = 0; e < wanted; ++e) result[e] = T(at[e]);
+  };
+  call.operand(0).dtype == abi::kF64 ? run(double()) : run(float());
+}

@@ -18,6 +18,7 @@
 #include "mxm.h"
 #include "pagerank.h"
 #include "parallel.h"
+#include "path_tree.h"
 #include "sddmm.h"
 #include "semirings.h"
 #include "spmm.h"
@@ -237,6 +238,34 @@ bool structure(Case& c) {
     CHECK(got.diameter == most && got.reached == reach[from] && got.searches <= n)
     CHECK(farthest[from] == *std::max_element(level.begin(), level.end()))
   }
+  if (n) {  // trees of shortest paths with edges of weight 0, and sums along them
+    const Id from = c.in(0, n - 1);
+    std::vector<double> weight(d.idx.size()), dist(n, largest<double>()), sums(n), below(n, 1);
+    for (auto& w : weight) w = c.in(0, 3);
+    dist[from] = 0;
+    for (Id round = 0; round < n; ++round)
+      for (Id u = 0; u < n; ++u)
+        for (Id e = d.ptr[u]; e < d.ptr[u + 1]; ++e)
+          dist[d.idx[e]] = std::min(dist[d.idx[e]], dist[u] + weight[e]);
+    const Distances<double> p{D, weight.data(), dist.data()};
+    std::vector<Id> tree(n), slot(n), tail(n);
+    shortest_path_tree(p, from, tree.data());
+    tight_edges(p, from, slot.data(), tail.data());
+    Id count = 0;
+    for (Id v = 0; v < n; ++v) {
+      const bool inner = v != from && dist[v] < largest<double>();
+      count += dist[v] < largest<double>();
+      CHECK(inner ? tree[v] >= 0 : tree[v] == (v == from ? from : -1))
+      CHECK(inner == (slot[v] < D.slots) && (inner || tail[v] == v))
+      if (inner) CHECK(d.idx[slot[v]] == v && p.tight(tail[v], slot[v]))
+      sums[v] = inner ? weight[slot[v]] : 0;
+    }
+    const Tree paths(tail.data(), n, n);
+    paths.to_root(sums.data());
+    paths.from_leaves(below.data());
+    for (Id v = 0; v < n; ++v) CHECK(dist[v] == largest<double>() ? below[v] == 1 : sums[v] == dist[v])
+    CHECK(below[from] == count)
+  }
   int64_t triangles = 0, edges = 0;
   for (Id u = 0; u < n; ++u)
     for (auto [v, x] : s.rows[u])
@@ -338,6 +367,16 @@ bool safe(Case& c) {
   Matching(A, taken.data(), takes.data()).run();
   if (A.rows != A.columns) return true;
   diameter(alone, A, c.in(-2, A.rows + 1), 3);
+  std::vector<double> dist(A.rows);
+  std::vector<Id> tree(A.rows), edge(A.rows);
+  for (auto& x : dist) x = c.in(0, 5) ? c.in(-3, 3) : c.in(0, 1) ? NAN : INFINITY;
+  const Distances<double> p{A, a.data.data(), dist.data()};
+  tight_edges(p, c.in(-2, A.rows + 1), edge.data(), tree.data());
+  shortest_path_tree(p, c.in(-2, A.rows + 1), tree.data());
+  for (auto& v : tree) v = c.in(-2, A.rows + 1);
+  const Tree any(tree.data(), A.rows, c.in(-2, A.rows + 1));
+  any.to_root(dist.data());
+  any.from_leaves(dist.data());
   std::vector<Id> label(A.rows), sources(c.in(0, 64)), far(64), reached(64);
   for (auto& v : sources) v = c.in(-2, A.rows + 1);
   eccentricities(A, sources.data(), int(sources.size()), far.data(), reached.data());

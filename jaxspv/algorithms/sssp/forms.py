@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -15,9 +14,11 @@ from ..._core.batching import batch_any
 from ..._core.operation import Operation, typed
 from ...algebra.semirings import min_plus
 from ...graph import Graph
+from ...native import bind
 from ...ops.products.mxv.api import mxv
+from . import native
 from .delta_stepping import bellman_ford, delta_stepping, overflow
-from .tree.parents import parents_cpu, parents_xla
+from .tree.parents import parents_xla
 from .xla import OutEdges, infinity, wraps
 
 MOST_STEPS = np.int32(np.iinfo(np.int32).max)
@@ -89,14 +90,6 @@ def search(
     return _solve(parents, stop, graph, source, delta, most, sure)
 
 
-def _tree(run: Callable[..., Array], graph: OutEdges, distances: Array, source: Array) -> Array:
-    if graph.n == 0 or graph.indices.shape[0] == 0:
-        return jnp.where(jnp.arange(graph.n, dtype=jnp.int32) == source, source, -1).astype(
-            jnp.int32
-        )
-    return run(graph, distances, source)
-
-
 # `parents[v] = the tight predecessor u of v of smallest (hops[u], u)`, (n,) int32, where an edge
 # u -> v is tight if v is reached and `distances[u] + weight = distances[v]`, and hops counts the
 # tight edges from the source. The source is its own parent; -1 where unreached. O(n + nse).
@@ -105,9 +98,20 @@ shortest_path_tree = Operation(
     types=lambda graph, distances, source: typed(jnp.int32, graph.n),
     internal=True,
 )
-_on_cpus, _in_levels = (functools.partial(_tree, run) for run in (parents_cpu, parents_xla))
-shortest_path_tree.register("tree", backend="cpu", batched="map")(_on_cpus)
-shortest_path_tree.register("tree", batched="map")(_in_levels)
+
+
+@shortest_path_tree.register("native", backend="cpu", refuse=native.refuse_tree)
+def _in_cpp(graph: OutEdges, distances: Array, source: Array) -> Array:
+    tree = typed(jnp.int32, graph.n)
+    return bind.call("shortest_path_tree", tree, *graph, distances, jnp.asarray(source, jnp.int32))
+
+
+@shortest_path_tree.register("levels", batched="map")
+def _in_levels(graph: OutEdges, distances: Array, source: Array) -> Array:
+    if graph.n == 0 or graph.indices.shape[0] == 0:
+        vertex = jnp.arange(graph.n, dtype=jnp.int32)
+        return jnp.where(vertex == source, source, -1).astype(jnp.int32)
+    return parents_xla(graph, distances, source)
 
 
 def delta_of(mean: float, n: int, entries: int, dtype: Any) -> Any:

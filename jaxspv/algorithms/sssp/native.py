@@ -25,6 +25,14 @@ def refuse(graph: Graph, source: Any, until: Any, delta: Any, *, max_steps: Any,
     return bind.refused()
 
 
+def refuse_tree(A: Any, distances: Any, source: Any) -> str | None:
+    """Why the kernels cannot serve a tree of the edges of A, a CSR or its arrays."""
+    indices, weights = (A.indices, A.data) if hasattr(A, "data") else (A.indices, A.weights)
+    if weights.dtype.name not in DTYPES or indices.dtype != jnp.int32:
+        return f"it takes weights in {', '.join(DTYPES)} and indices of 32 bits"
+    return bind.refused()
+
+
 def search(graph: Graph, source: Array, until: Until | None) -> tuple[Array, ...]:
     """Distances, parents, steps, converged, overflow; see `SSSP`.
 

@@ -11,7 +11,9 @@ import pytest
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.algorithms.sssp.tree import tight_edges
+from jaxspv.algorithms.sssp.tree.jvp import sums
 from jaxspv.algorithms.sssp.tree.tight_edges import tree_edges
+from jaxspv.native import bind
 from pallas_kernels.rows.lanes import Lanes
 from pallas_kernels.rows.stream import Stream
 from pallas_kernels.simt.device import Grid
@@ -109,7 +111,7 @@ def by_xla(indptr, indices, weights, before, after, *, rule):
     """The kernel's edges."""
     n = len(before)
     A = jsp.CSR(weights, indices, indptr, jnp.asarray(False), (n, n), True, True)
-    return tight_edges._first_vectorised(A, before, after, rule)
+    return tight_edges.first_tight(A, before, after, rule)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -126,6 +128,7 @@ def test_rounds_with_negative_weights(seed):
     want = tight_edges._tree_edges(A, d, jnp.int32(0))
     rounds = jax.jit(functools.partial(tight_edges._in_rounds, find=by_xla))(A, d, jnp.int32(0))
     np.testing.assert_array_equal(rounds, want)
+    np.testing.assert_array_equal(tree_edges(A, d, jnp.int32(0)), want)  # in C++ on a CPU
 
 
 @pytest.mark.parametrize("seed, least", [(0, 1), (1, 0), (2, 0)])
@@ -150,12 +153,32 @@ def test_the_edges_are_those_of_the_rule_and_make_a_tree(seed, least):
         return
     # the rounds of a GPU, by XLA, from the edges of the first rule
     wanted = jnp.isfinite(d) & (jnp.arange(40) != 0)
-    first, tail = tight_edges._first_vectorised(A, d, d, tight_edges.STRICT)
+    first, tail = tight_edges.first_tight(A, d, d, tight_edges.STRICT)
     first = jnp.where(wanted, first, A.nse)
     assert int(jnp.sum(wanted & (first == A.nse))) > 3
     slot, again = tight_edges._adopted(A, d, wanted, first, tail)
     np.testing.assert_array_equal(slot, want)
     np.testing.assert_array_equal(np.where(slot < A.nse, again, parent), parent)
+
+
+@pytest.mark.parametrize("size", [1, 2, 50])
+def test_sums_along_paths_in_cpp_are_those_by_doubling(size):
+    rng = np.random.default_rng(size)
+    parent = jnp.asarray([rng.integers(0, max(v, 1)) for v in range(size)], jnp.int32)
+    slot = jnp.asarray(rng.permutation(2 * size)[:size], jnp.int32)
+    source = jnp.int32(0)
+    for slots, count in ((None, size), (slot, size), (slot, 3 * size)):
+        values = jnp.asarray(rng.random(count), jnp.float32)
+        values = values if slots is not None else values.at[0].set(0)
+        for down in (None, count):
+            given = values if down is None else values[:size]
+            if bind.refused():
+                pytest.skip(bind.refused())
+            a, b = (
+                sums(given, parent, source, slots, down=down, backend=backend)
+                for backend in ("cpu", "xla")
+            )
+            np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
 def test_several_sources_of_a_graph_with_edges_of_length_0():
@@ -186,13 +209,10 @@ def test_the_kernel_finds_the_first_tight_edge(shape, rule):
         shape=shape,
         grid=Grid(3, 64, interpret=True),
     )
-    want, tail = tight_edges._first_vectorised(A, before, after, rule)
+    want, tail = tight_edges.first_tight(A, before, after, rule)
     np.testing.assert_array_equal(slot, want)
     np.testing.assert_array_equal(row, tail)
     assert 0 < np.sum(np.asarray(slot) < A.nse) < 40
-    if rule < tight_edges.ANY:
-        one, _ = tight_edges._first_cpu(A, *map(jnp.asarray, (before, after, rule)))
-        np.testing.assert_array_equal(one, want)
 
 
 @pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="the kernels need a newer JAX")

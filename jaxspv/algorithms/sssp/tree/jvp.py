@@ -12,6 +12,7 @@ from ...._core.batching import batch_any
 from ...._core.derivatives import is_zero
 from ...._core.operation import Operation, typed
 from ....formats import CSR
+from ....native import bind
 from .tight_edges import tree_edges
 
 
@@ -60,6 +61,24 @@ def _transposed(w, values, *tree, down):
 
 # down: None, or the number of values that sums over subtrees are handed to, the transpose.
 sums = Operation("sums along paths", _tangent, transpose=_transposed, types=_types, internal=True)
+
+
+def _not_in_cpp(values: Any, parent: Any, source: Any, slot: Any, *, down: Any) -> str | None:
+    if values.dtype.name not in ("float32", "float64") or parent.dtype != jnp.int32:
+        return "it takes float32, float64 and indices of 32 bits"
+    return bind.refused()
+
+
+@sums.register("native", backend="cpu", refuse=_not_in_cpp)
+def _in_cpp(
+    values: Array, parent: Array, source: Array, slot: Array | None, *, down: int | None
+) -> Array:
+    """Parents before children, or behind them; sums in float64."""
+    size = parent.shape[0] if down is None or slot is None else down
+    slots = jnp.zeros(0, jnp.int32) if slot is None else slot
+    operands = values, parent, jnp.asarray(source, jnp.int32), slots
+    result = typed(values.dtype, size)
+    return bind.call("sums_along_paths", result, *operands, down=down is not None)
 
 
 @sums.register("doubling")

@@ -20,14 +20,13 @@ from pallas_kernels.sssp.tight_edges import first_tight as first_tight_kernel
 
 from ...._core.compat import kernels_refused
 from ...._core.indices import lower_bound
-from ...._core.native_loops import is_negative, read, write
 from ...._core.operation import Operation
 from ....formats import CSR
-from ....formats.base import search_rows
+from ....native import bind
 from ....ops.products.spmv.vjp import serves
+from .. import native
 from ..forms import shortest_path_tree
 from ..xla import OutEdges
-from .parents import adopted_cpu
 
 STRICT, OR_EQUAL, ANY = range(3)  # how near an edge's tail must be, by rule
 
@@ -87,6 +86,12 @@ def _in_rounds(A, d, source, find=first_tight_kernel):
     return lax.while_loop(more, round_, first)[1:3]
 
 
+@tight.register("native", backend="cpu", refuse=native.refuse_tree)
+def _in_cpp(A, d, source):
+    operands = A.indptr, A.indices, A.data, d, source
+    return bind.call("tight_edges", _slot_and_row(A, d), *operands)
+
+
 @tight.register("tree_edges", batched="map")
 def _tree_edges(A, d, source):
     n, nse = d.shape[0], A.nse
@@ -107,16 +112,12 @@ def _tree_edges(A, d, source):
         return slot, row
 
     def repaired(slot, row):
-        slot, row = adoption(A, d, wanted, slot, row)
+        slot, row = _adopted(A, d, wanted, slot, row)
         return lax.cond(jnp.any(wanted & (slot == nse)), general, kept, slot, row)
 
     return lax.cond(jnp.any(wanted & (slot == nse)), repaired, kept, slot, row)
 
 
-adoption = Operation("adoption", types=_slot_and_row, internal=True)
-
-
-@adoption.register("rounds")
 def _adopted(A, d, wanted, slot, row):
     """Rule 2 in rounds: the orphans next to vertices that got their edge in the round before."""
     nse = A.nse
@@ -137,22 +138,9 @@ def _adopted(A, d, wanted, slot, row):
     return lax.while_loop(more, round_, (slot, row, orphan, jnp.isfinite(d) & ~orphan))[:2]
 
 
-@adoption.register("loop", backend="cpu")
-def _adopted_cpu(A, d, wanted, slot, row):
-    """The same in native loops."""
-    orphan = wanted & (slot == A.nse)
-    found = adopted_cpu(OutEdges.of(A), d, orphan, jnp.isfinite(d) & ~orphan)
-    slot = jnp.where(orphan, found, slot)
-    return slot, jnp.where(orphan & (found < A.nse), _row_of(A, slot), row)
-
-
-# (slot, row) of the first edge with before[u] + w = after[v], finite, where before[u] is also
-# less than after[v] (STRICT), or not more (OR_EQUAL); (nse, _): none. NaN: no edge there.
-first_tight = Operation("first tight edges", types=_slot_and_row, internal=True)
-
-
-@first_tight.register("scatter")
-def _first_vectorised(A, before, after, rule):
+def first_tight(A, before, after, rule):
+    """(slot, row) of the first edge with before[u] + w = after[v], finite, where before[u] is also
+    less than after[v] (STRICT), or not more (OR_EQUAL); (nse, _): none. NaN: no edge there."""
     n, nse = before.shape[0], A.nse
     tail, head = A.rowcol()
     x, y = jnp.take(before, tail, mode="clip"), jnp.take(after, head, mode="clip")
@@ -162,38 +150,3 @@ def _first_vectorised(A, before, after, rule):
     every = jnp.arange(nse, dtype=jnp.int32)
     slots = slots.at[jnp.where(tight, head, n)].min(every, mode="drop")
     return slots, tail.at[slots].get(mode="fill", fill_value=n).astype(jnp.int32)
-
-
-@first_tight.register("loop", backend="cpu")
-def _first_cpu(A, before, after, rule):
-    """In one native loop (`native_loops`): slots ascend, so the first one stays."""
-    n, nse = before.shape[0], A.nse
-
-    def row(c):
-        u, slots = c
-        x, last = read(before, u), read(A.indptr, u + 1)
-
-        def edge(c):
-            e, slots = c
-            v = read(A.indices, e)
-            y = read(after, v)
-            tight = (x + read(A.data, e) == y) & ((x < y) | ((rule > STRICT) & (x == y)))
-            new = is_negative(read(slots, v)) * (tight & (y < jnp.inf))
-            return e + 1, write(slots, jnp.where(new > 0, v, n), e)
-
-        return u + 1, lax.while_loop(lambda c: c[0] < last, edge, (read(A.indptr, u), slots))[1]
-
-    first = (jnp.int32(0), jnp.full(n + 1, -1, jnp.int32))
-    slots = lax.while_loop(lambda c: c[0] < n, row, first)[1][:n]
-    slots = jnp.where(slots < 0, nse, slots)
-    return slots, _row_of(A, slots)
-
-
-def _row_of(A, slot):
-    """The row of each slot; n where there is none. On a CPU, where a row is 1.4 ns an entry by a
-    loop over all and a step of a search 2.5 ns."""
-    n, nse = slot.shape[0], A.nse
-    if nse < 2 * n * n.bit_length():
-        return search_rows(A.indptr, nse).at[slot].get(mode="fill", fill_value=n).astype(jnp.int32)
-    row = jnp.searchsorted(A.indptr, slot, side="right", method="scan_unrolled") - 1
-    return jnp.minimum(row, n).astype(jnp.int32)

@@ -244,6 +244,7 @@ WIDE = {  # public calls alone, whose options are keywords: why
     "one keyword for each choice that a user has": {
         *("jaxspv.bfs", "jaxspv.sssp", "jaxspv.fixpoint", "jaxspv.from_edges", "jaxspv.plot.draw"),
         *("jaxspv.generators.rmat", "jaxspv.learning.attention", "jaxspv.read_edgelist"),
+        "jaxspv.io.from_table",
         *(f"jaxspv.sharding.shard_{what}" for what in ("edges", "file", "rmat")),
     },
 }

@@ -121,12 +121,16 @@ def lexicographic(first: Semiring, second: Semiring) -> Semiring:
     different values apart, as addition of finite numbers does: then the laws hold.
 
     Raises:
+        TypeError: one is no semiring.
         ValueError: the sum of `first` does not choose one of its operands.
 
     >>> from jaxspv import semirings
     >>> lexicographic(semirings.min_plus, semirings.max_min)
     Semiring(lexicographic(min_plus, max_min))
     """
+    for name, part in (("first", first), ("second", second)):
+        if not isinstance(part, Semiring):
+            raise TypeError(f"`{name}` must be a Semiring, `semirings.min_plus` say; got {part!r}.")
     if not first.add.selective:
         raise ValueError(f"`first` must choose one of two values, as min and max do; got {first}.")
     none = first.add.identity, second.add.identity
@@ -203,6 +207,8 @@ def k_best(k: int) -> Semiring:
     >>> s.add.op(x, y)[0].tolist()
     [1.0, 3.0]
     """
+    if not isinstance(k, (int, np.integer)):
+        raise TypeError(f"`k` must be an integer; got {k!r}.")
     if k < 1:
         raise ValueError(f"`k` must be positive; got {k}.")
     one = np.where(np.arange(k) == 0, 0.0, np.inf), np.full(k, _BIG, np.int32)

@@ -11,6 +11,7 @@ import numpy as np
 from .._core.compilation import known
 from .._core.indices import index_dtype_for
 from .._core.pytree import is_concrete
+from ..formats.stored import narrow
 from .edges import taken
 
 
@@ -79,20 +80,6 @@ def checked_values(values: Any, edges: int) -> Any:
     if values.shape != (edges,):
         raise ValueError(f"`values` must have shape ({edges},); got {values.shape}.")
     return values
-
-
-def narrow(values: np.ndarray) -> np.ndarray:
-    """64-bit values as JAX will hold them; integers that do not fit raise."""
-    target = jax.dtypes.canonicalize_dtype(values.dtype)
-    if target == values.dtype:
-        return values
-    if values.dtype.kind in "iu" and values.size:
-        info = np.iinfo(target)
-        if values.min() < info.min or values.max() > info.max:
-            raise ValueError(
-                f"values of {values.dtype} do not fit {target}: enable jax_enable_x64."
-            )
-    return values.astype(target)
 
 
 def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from .._core.indices import LIMIT, index_dtype_for
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, as_monoid, plus
 from ..formats import COO, CSR, FORMATS
+from ..formats.stored import as_values
 from .arguments import (
     check_range,
     check_shape,
@@ -132,7 +133,7 @@ def from_dense(
     >>> from_dense([[0.0, 2.0], [3.0, 0.0]])
     CSR(float32[2], shape=(2, 2))
     """
-    dense = jnp.asarray(dense)
+    dense = as_values(dense)
     if dense.ndim != 2:
         raise ValueError(f"`dense` must be a matrix; got shape {dense.shape}.")
     _check_format(format)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ..shapes import Indices, Int, Number, Shaped, Values
     from .coo import COO
 
+LARGE = 2**30  # bytes of a dense array for which an eager call waits
+
 
 FORMATS: dict[str, type[SparseMatrix]] = {}  # filled by `register`, read by tests and `asformat`
 STRUCTURES: dict[str, type[SparseMatrix]] = {}  # formats that keep the structure and no values
@@ -173,10 +175,17 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         return self.T
 
     def todense(self, fill: Number = 0) -> Shaped[Array, "m n *entry"]:
-        """A dense (m, n) array, (m, n, ...) of arrays; missing entries become `fill`."""
+        """A dense (m, n) array, (m, n, ...) of arrays; missing entries become `fill`.
+
+        Raises:
+            jax.errors.JaxRuntimeError: there is not enough memory.
+        """
         with_pattern(self)
-        dense = _dense_program if is_eager(self, fill) else _dense
-        return dense(self, scalar(fill, self.dtype))
+        if not is_eager(self, fill):
+            return _dense(self, scalar(fill, self.dtype))
+        dense = _dense_program(self, scalar(fill, self.dtype))
+        # To read an array that found no memory ends the process in JAX; to wait for it raises.
+        return dense.block_until_ready() if dense.nbytes > LARGE else dense
 
     def to_scipy(self) -> Any:
         """The stored entries as the `scipy.sparse` array of the same format (host).

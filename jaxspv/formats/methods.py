@@ -21,13 +21,16 @@ METHODS = {  # of SciPy's sparse arrays A -> what does the same
     "coords": "`A.rowcol()`",
     "count_nonzero": "`(A != 0).sum()`, or `A.nnz` for the number of entries",
     "eliminate_zeros": "`jsp.select(A, jsp.operators.valuene, 0)`",
+    "H": "`jsp.apply(A.T, jnp.conj)`",
     "getcol": "`A[:, j]`",
     "getnnz": "`A.nnz`",
     "getrow": "`A[i]`",
     "has_canonical_format": "`A.unique`",
     "has_sorted_indices": "`A.sorted`",
+    "imag": "`A.with_data(A.data.imag)`",
     "maximum": "`jsp.ewise_union(A, B, jsp.operators.max)`",
     "minimum": "`jsp.ewise_union(A, B, jsp.operators.min)`",
+    "real": "`A.with_data(A.data.real)`",
     "reshape": "`jsp.from_scipy(A.to_scipy().reshape(...))`",
     "resize": "`jsp.graphblas.resize`",
     "row": "`A.rowcol()[0]`",
@@ -179,20 +182,26 @@ class SciPyMethods(Arithmetic):
         """The object itself: it cannot change."""
         return self
 
-    def sum(self, axis: int | None = None, dtype: Any = None) -> Shaped[Array, "*kept"]:
+    def sum(
+        self, axis: int | None = None, dtype: Any = None, out: None = None
+    ) -> Shaped[Array, "*kept"]:
         """The sum of all entries, or along an axis to a dense vector.
 
         Args:
             axis: None, or 0 or 1 of a matrix: the axis that vanishes.
-            dtype: of the result; None: that of the values (int32 for booleans).
+            dtype: of the result; None: that of the values (for booleans and integers under 32
+                bits int32 or uint32).
+            out: None, which `numpy.sum(A)` passes; as of `mean`, `min` and `max`.
         """
         ...
 
-    def mean(self, axis: int | None = None, dtype: Any = None) -> Shaped[Array, "*kept"]:
+    def mean(
+        self, axis: int | None = None, dtype: Any = None, out: None = None
+    ) -> Shaped[Array, "*kept"]:
         """The sum over the number of places, stored or not; a float."""
         ...
 
-    def min(self, axis: int | None = None) -> Shaped[Array, "*kept"]:
+    def min(self, axis: int | None = None, out: None = None) -> Shaped[Array, "*kept"]:
         """The least value, 0 where an entry is missing; along an axis a dense vector.
 
         Raises:
@@ -200,7 +209,7 @@ class SciPyMethods(Arithmetic):
         """
         ...
 
-    def max(self, axis: int | None = None) -> Shaped[Array, "*kept"]:
+    def max(self, axis: int | None = None, out: None = None) -> Shaped[Array, "*kept"]:
         """The greatest value, 0 where an entry is missing; along an axis a dense vector.
 
         Raises:

@@ -40,6 +40,25 @@ def _first(arrays, count):
     return [a[:count] for a in arrays]
 
 
+def narrow(values: np.ndarray) -> np.ndarray:
+    """64-bit values as JAX will hold them; integers that do not fit raise."""
+    target = jax.dtypes.canonicalize_dtype(values.dtype)
+    if target == values.dtype:
+        return values
+    if values.dtype.kind in "iu" and values.size:
+        info = np.iinfo(target)
+        if values.min() < info.min or values.max() > info.max:
+            raise ValueError(
+                f"values of {values.dtype} do not fit {target}: enable jax_enable_x64."
+            )
+    return values.astype(target)
+
+
+def as_values(x: Any) -> Array:
+    """`jnp.asarray`, but integers of NumPy that do not fit raise instead of wrapping around."""
+    return jnp.asarray(narrow(x) if isinstance(x, np.ndarray) and x.dtype.kind in "iu" else x)
+
+
 @dataclasses.dataclass(frozen=True)
 class Edges:
     """The edges that a matrix was made of, in the caller's order.
@@ -183,7 +202,7 @@ class Stored(SciPyMethods):
         """`with_data` of what is known to be in slot order."""
         if is_tuple(data):
             return Tuples.of(self, data)  # pyright: ignore[reportReturnType]
-        data = jnp.asarray(data)
+        data = as_values(data)
         fits = data.shape == getattr(self.data, "shape", data.shape)  # no shape: a placeholder
         arrays = self.takes_arrays and np.ndim(getattr(self, self.index_fields[0])) < 2
         if not fits and not (arrays and data.shape[:1] == (self.nse,)):

@@ -22,7 +22,7 @@ from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, wit
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..algebra.monoids import as_monoid, plus
 from .invariants import check, of_list
-from .stored import Stored, first_slots
+from .stored import Stored, as_values, first_slots
 
 if TYPE_CHECKING:
     from ..shapes import Bool, Indices, Int, Number, Shaped, Values, Vector
@@ -175,7 +175,7 @@ def vector_from_dense(
     """
     if nse is None and not is_concrete(x):
         raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
-    array = jnp.asarray(x)  # inside a trace a tracer, of a NumPy array too
+    array = as_values(x)  # inside a trace a tracer, of a NumPy array too
     if is_eager(array) and array.ndim == 1 and not on_accelerator(array):
         return _from_host(array, nse, fill, index_dtype)
     if nse is None:
@@ -254,7 +254,7 @@ def vector_from_entries(
         distinct = _distinct_entries(np.atleast_1d(indices).astype(dtype), values, n)
         if distinct is not None:
             return distinct if nse is None else distinct.resized(nse)
-    indices, values = jnp.atleast_1d(within(indices, n, dtype)), jnp.asarray(values)
+    indices, values = jnp.atleast_1d(within(indices, n, dtype)), as_values(values)
     if values.ndim and values.shape != indices.shape:
         raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
     values = jnp.broadcast_to(values, indices.shape)

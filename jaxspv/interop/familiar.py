@@ -9,12 +9,16 @@ SUBMODULES = (
     *("config", "generators", "graphblas", "io", "learning", "results", "sharding", "until"),
     *("operators", "monoids", "semirings", "plot", "automata"),
 )
-FAMILIAR = {  # name in NetworkX, SciPy or LAGraph -> name here
+FAMILIAR = {  # name in NetworkX, SciPy, LAGraph, python-graphblas or PyG -> name here
+    "Matrix": "from_edges",
+    "Vector": "vector_from_entries",
     "all_pairs_dijkstra_path_length": "all_pairs_shortest_path_length",
     "astar_path": "astar",
     "bellman_ford": "sssp",
     "breadth_first_search": "bfs",
+    "coalesce": "from_edges",
     "dijkstra": "sssp",
+    "from_coo": "from_edges",
     "from_pandas": "io.from_table",
     "from_pandas_edgelist": "io.from_table",
     "from_pydata_sparse": "from_scipy",
@@ -29,11 +33,13 @@ FAMILIAR = {  # name in NetworkX, SciPy or LAGraph -> name here
     "mmwrite": "write_mtx",
     "read_edges": "read_edgelist",
     "read_weighted_edgelist": "read_edgelist",
+    "scatter": "learning.aggregate",
     "shortest_path": "sssp",
     "single_source_dijkstra": "sssp",
     "single_source_shortest_path_length": "bfs",
     "spmv": "mxv",
     "spmspv": "vxm",
+    "subgraph": "extract",
     "to_pandas": "io.to_table",
     "to_pandas_edgelist": "io.to_table",
     "triangles": "triangle_count",
@@ -50,6 +56,6 @@ def suggestion(package: ModuleType, name: str) -> str:
         value = getattr(getattr(package, submodule), name, None)
         if getattr(value, "__module__", "").startswith(package.__name__):
             return f"; it is `jsp.{submodule}.{name}`"
-    near = difflib.get_close_matches(name, [k for k in vars(package) if k[0] != "_"], 1, 0.7)
+    near = difflib.get_close_matches(name, [k for k in dir(package) if k[0] != "_"], 1, 0.7)
     found = FAMILIAR.get(name, next(iter(near), None))
     return f"; did you mean `jsp.{found}`?" if found else ""

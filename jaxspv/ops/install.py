@@ -56,12 +56,14 @@ nonzero = IndexUnaryOp(lambda x, i, j, s: x != 0, "nonzero")
 elsewhere = IndexUnaryOp(lambda x, i, j, s: (j != i + s[0]) | (i >= s[1]), "elsewhere")
 
 
-def _axis(A: Stored, axis: Any) -> int | None:
+def _axis(A: Stored, axis: Any, out: None = None) -> int | None:
     """`axis` as `reduce` takes it: that of a vector is all there is.
 
     Raises:
-        ValueError: the object has no such axis.
+        ValueError: the object has no such axis, or `out` is given.
     """
+    if out is not None:
+        raise ValueError("`out` must be None: arrays of JAX never change.")
     if axis is None:
         return None
     whole = isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
@@ -94,22 +96,29 @@ def _has_kernels(A: Any) -> bool:
     return known and is_eager(A) and not on_accelerator(A.data)
 
 
-def _sum(A: Stored, axis: Any = None, dtype: Any = None) -> Array:
-    axis = _axis(A, axis)
+def _sum(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
+    axis = _axis(A, axis, out)
     if dtype is None:
-        dtype = jnp.int32 if A.dtype == bool else A.dtype
+        dtype = _of_sums(A)
     return _joined(A.astype(dtype), plus, axis)
 
 
-def _mean(A: Stored, axis: Any = None, dtype: Any = None) -> Array:
-    axis = _axis(A, axis)
+def _of_sums(A: Stored) -> Any:
+    """The dtype of sums: small integers would wrap around."""
+    integers = A.dtype == bool or jnp.issubdtype(A.dtype, jnp.integer)
+    small = jnp.uint32 if A.dtype.kind == "u" else jnp.int32
+    return small if integers and A.dtype.itemsize < 4 else A.dtype
+
+
+def _mean(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
+    axis = _axis(A, axis, out)
     if dtype is None:
         dtype = jnp.result_type(A.dtype, jnp.float32)
     return _sum(A, axis, dtype) / float(_places(A, axis))
 
 
-def _extreme(A: Any, which: str, axis: Any) -> Array:
-    axis = _axis(A, axis)
+def _extreme(A: Any, which: str, axis: Any, out: None = None) -> Array:
+    axis = _axis(A, axis, out)
     places = _places(A, axis)
     if places == 0:
         raise ValueError(f"the {which} of no places: the shape is {A.shape}.")
@@ -240,8 +249,8 @@ def install() -> None:
         SciPyMethods,
         sum=_sum,
         mean=_mean,
-        min=lambda A, axis=None: _extreme(A, "min", axis),
-        max=lambda A, axis=None: _extreme(A, "max", axis),
+        min=lambda A, axis=None, out=None: _extreme(A, "min", axis, out),
+        max=lambda A, axis=None, out=None: _extreme(A, "max", axis, out),
         dot=_dot,
         power=_power,
         __abs__=lambda A: apply(A, absolute),

@@ -170,3 +170,13 @@ def test_families_are_made_once_and_compared_by_value():
         Constant((0.0, np.ones(2))) == Constant((0.0, np.ones(2))) != Constant((0.0, np.zeros(2)))
     )
     assert "inf" in repr(S.argmin_plus().add.identity)
+
+
+def test_what_is_no_semiring_is_named():
+    s = jsp.semirings
+    with pytest.raises(TypeError, match="`first` must be a Semiring.*got 'min_plus'"):
+        s.counting("min_plus")
+    with pytest.raises(TypeError, match="`second` must be a Semiring"):
+        s.lexicographic(s.min_plus, jnp.minimum)
+    with pytest.raises(TypeError, match="`k` must be an integer; got 2.5"):
+        s.k_best(2.5)

@@ -196,6 +196,24 @@ def test_64_bit_values():
         assert A.dtype == np.int64 and A.data.tolist() == [2**40] and A.indices.dtype == np.int32
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: jsp.from_dense(x[None]),
+        jsp.vector_from_dense,
+        lambda x: jsp.vector_from_entries([1, 0], x, 2),
+        lambda x: jsp.vector_from_entries([1, 1], x, 2),
+        lambda x: jsp.from_edges([0, 1], [0, 1], shape=(2, 2)).with_data(x),
+    ],
+)
+@pytest.mark.parametrize("x", [[2**40, 1], [-(2**31) - 1, 0]])
+def test_integers_never_wrap_around(make, x):
+    with jax.enable_x64(False), pytest.raises(ValueError, match="do not fit int32"):
+        make(np.array(x))
+    with jax.enable_x64():
+        assert int(make(np.array(x)).sum()) == sum(x)
+
+
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 3)])
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_no_entries(shape, format):

@@ -354,3 +354,9 @@ def test_a_cpu_pads_rows_of_similar_lengths_and_of_few_entries():
     assert chosen(64, 3).format == "ell" == chosen(64, 8).format  # 1.5 and 1.78 slots an entry
     few, many = chosen(64, 16), chosen(8192, 16)  # 1.88
     assert (few.format, many.format) == ("ell", "csr") and few.rows.ell == many.rows.ell
+
+
+def test_a_dense_array_beyond_memory_is_an_error_and_no_end_of_the_process():
+    A = jsp.from_edges([0], [1], shape=(2**24, 2**24))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="(?i)memory"):
+        np.asarray(A.todense())  # 2^50 bytes

@@ -211,6 +211,27 @@ def test_numbers_as_names_in_the_order_of_the_rows():
         jsp.io.from_table(3)
 
 
+def test_labels_of_a_table_are_as_of_a_file():
+    table = {"source": [0, 2], "target": [2, 1], "km": [3, 4]}
+    A = jsp.io.from_table(table, weight="km", labels=False, shape=(4, 4))
+    np.testing.assert_array_equal(A.todense()[[0, 2], [2, 1]], [3, 4])
+    assert A.shape == (4, 4) and jsp.io.from_table(table, labels=False).shape == (3, 3)
+    known = jsp.Labels([2, 7, 1, 0])
+    B, labels = jsp.io.from_table(table, weight="km", labels=known)
+    assert labels is known and B.todense()[[3, 0], [0, 2]].tolist() == [3, 4]
+    assert jsp.io.from_table(table, labels=True)[1].names == [0, 2, 1]
+    for how, error, words in (
+        ({"labels": ["a"]}, TypeError, "`labels` must be True, False or Labels"),
+        ({"labels": jsp.Labels([0, 1])}, ValueError, "`name` must be that of a vertex; got 2"),
+        ({"shape": (4, 4)}, ValueError, "`shape` is that of `labels`"),
+        ({"labels": False, "shape": (2, 2)}, ValueError, "must lie in"),
+    ):
+        with pytest.raises(error, match=words):
+            jsp.io.from_table(table, **how)
+    with pytest.raises(ValueError, match="labels=True takes names"):
+        jsp.io.from_table({"source": ["a"], "target": ["b"]}, labels=False)
+
+
 def test_what_is_not_installed_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     path = tmp_path / "a.parquet"

@@ -35,6 +35,23 @@ def test_joins_over_axes(shape, dtype):
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16])
+def test_sums_of_small_integers_do_not_wrap_around(dtype):
+    most = np.iinfo(dtype).max
+    A = jsp.from_scipy(sp.csr_array(np.full((3, 4), most, dtype)))
+    assert int(A.sum()) == 12 * most and A.sum(axis=1).tolist() == [4 * most] * 3
+    assert A.sum(axis=0).dtype.kind == np.dtype(dtype).kind and A.sum(dtype=dtype).dtype == dtype
+
+
+def test_functions_of_numpy_call_the_methods():
+    S, A = random(3)
+    for f in (np.sum, np.mean, np.min, np.max):
+        np.testing.assert_allclose(f(A), f(S), rtol=1e-6)
+        np.testing.assert_allclose(f(A, axis=0), dense(f(S, axis=0)), rtol=1e-6)
+        with pytest.raises(ValueError, match="`out` must be None"):
+            f(A, axis=0, out=np.zeros(7))
+
+
 EXPRESSIONS = """
 A > 0 | A < 0 | A != 0 | A > 1 | A >= 1 | A <= -1 | A != B | A < B | A > B | A > D | A <= D
 A ** 2 | abs(A) | A.power(3) | A.multiply(2) | A.multiply(B) | A.multiply(D)

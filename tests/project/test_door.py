@@ -25,6 +25,9 @@ pytestmark = pytest.mark.fast
         ("plus", "it is `jsp.operators.plus`"),
         ("pagerak", "did you mean `jsp.pagerank`?"),
         ("from_pandas", "did you mean `jsp.io.from_table`?"),
+        ("Matrix", "did you mean `jsp.from_edges`?"),
+        ("subgraph", "did you mean `jsp.extract`?"),
+        ("format", "has no attribute 'format'"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_one_that_was_meant(name, words):

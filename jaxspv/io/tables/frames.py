@@ -47,6 +47,29 @@ def numbered(
     return labels, row, col
 
 
+def ends_of(
+    tails: Shaped[np.ndarray, " edges"], heads: Shaped[np.ndarray, " edges"], labels: bool | Labels
+) -> tuple[Int[np.ndarray, " edges"], Int[np.ndarray, " edges"], Labels | None]:
+    """The vertices of both columns and the labels, which True finds and False does without.
+
+    Raises:
+        TypeError: `labels` is something else.
+        ValueError: a name is missing or not among `labels`; without labels: no integers.
+    """
+    if isinstance(labels, Labels):
+        row, col = (labels.vertices(side.tolist()) for side in (tails, heads))
+        return row, col, labels
+    if not isinstance(labels, bool):
+        raise TypeError(f"`labels` must be True, False or Labels; got {labels!r}.")
+    if labels:
+        found, row, col = numbered(tails, heads)
+        return row, col, found
+    for name, side in zip(("source", "target"), (tails, heads), strict=True):
+        if side.dtype.kind not in "iu":
+            raise ValueError(f"`{name}` holds {side.dtype}, no integers: labels=True takes names")
+    return tails.astype(np.int64), heads.astype(np.int64), None
+
+
 def values_of(
     values: Shaped[np.ndarray, " edges"] | None, edges: int, dtype: Any
 ) -> Shaped[np.ndarray, " edges"]:
@@ -124,11 +147,13 @@ def from_table(
     target: str = "target",
     weight: str | None = None,
     *,
+    labels: bool | Labels = True,
+    shape: tuple[int, int] | None = None,
     directed: bool = True,
     dup: Monoid = plus,
     dtype: Any = None,
     format: str = "csr",
-) -> tuple[Any, Labels]:
+) -> Any:
     """A matrix and the labels of its vertices from a table with a row an edge.
 
     Args:
@@ -136,17 +161,22 @@ def from_table(
             (a dict of arrays); or what else has `__arrow_c_stream__` (DuckDB), by pyarrow.
         source, target: the columns of the ends: labels of any hashable kind.
         weight: the column of the values; None: ones.
+        labels: as of `read_edgelist`. True: ends are names. `Labels`: ends are among their names,
+            and their vertices are those of the matrix. False: ends are vertices, integers from 0.
+        shape: of the matrix where `labels` is False; None: up to the largest vertex.
         directed: False: every row is an edge in both directions.
         dup: the monoid that combines equal pairs.
         dtype: of the values; float32 by default.
         format: name of the format.
 
     Returns:
-        (matrix, `Labels`), vertices in the order in which the table meets them, row by row.
+        (matrix, `Labels`), vertices in the order in which the table meets them, row by row; for
+        `labels=False` the matrix alone.
 
     Raises:
-        ValueError: a column is not there, columns differ in length, or a row lacks an end.
-        TypeError: `frame` is no table.
+        ValueError: a column is not there, columns differ in length, a row lacks an end or has one
+            that is not among `labels`, or both `labels` and `shape` are given.
+        TypeError: `frame` is no table, or `labels` are none.
         ImportError: it needs pyarrow, which is not installed.
 
     >>> A, labels = from_table({"source": ["b", "b"], "target": ["a", "c"]}, directed=False)
@@ -158,10 +188,15 @@ def from_table(
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(tails):
             raise ValueError(f"{name!r} and {source!r} differ in length.")
-    labels, row, col = numbered(tails, heads)
+    row, col, found = ends_of(tails, heads, labels)
+    if found is not None:
+        if shape is not None:
+            raise ValueError("`shape` is that of `labels`: leave one of them out.")
+        shape = len(found), len(found)
     values = values_of(rest[0] if rest else None, len(row), dtype)
     how: dict[str, Any] = {"directed": directed, "dup": dup, "format": format}
-    return matrix_of(row, col, values, shape=(len(labels), len(labels)), **how), labels
+    A = matrix_of(row, col, values, shape=shape, **how)
+    return A if found is None else (A, found)
 
 
 def to_table(

@@ -16,7 +16,7 @@ from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels
 from ..opening import OFFSETS_ANYWAY, ROWS_A_BYTE, existing, refusing, written_whole
-from .frames import entries_named, matrix_of, numbered, read_parquet, required, to_table, values_of
+from .frames import ends_of, entries_named, matrix_of, read_parquet, required, to_table, values_of
 from .lines import SEPARATORS, Text, check_delimiter, weight_kind, written
 
 if TYPE_CHECKING:
@@ -236,16 +236,8 @@ def _checked(
 
 def _of_table(path: pathlib.Path, columns: Sequence[Column | None], labels: bool | Labels) -> Any:
     tails, heads, values = read_parquet(path, columns)
-    if isinstance(labels, Labels):
-        row, col = (labels.vertices(side.tolist()) for side in (tails, heads))
-        return row, col, values, labels
-    if labels:
-        found, row, col = numbered(tails, heads)
-        return row, col, values, found
-    for name, side in zip(("source", "target"), (tails, heads), strict=True):
-        if side.dtype.kind not in "iu":
-            raise ValueError(f"`{name}` holds {side.dtype}, no integers: labels=True takes names")
-    return tails.astype(np.int64), heads.astype(np.int64), values, None
+    row, col, found = ends_of(tails, heads, labels)
+    return row, col, values, found
 
 
 def _shape(

@@ -141,7 +141,8 @@ def compiled(form, parents=True, bucketed=True):
         graph = indptr, indices, weights
         result = search(OutEdges(*graph), source, delta=delta, parents=parents)
         edges = OutEdges(*graph)
-        tree = shortest_path_tree(edges, result.distances, source, backend=form)
+        backend = None if form == "cpu" else form  # C++ where it takes the dtype
+        tree = shortest_path_tree(edges, result.distances, source, backend=backend)
         return result, tree
 
     return jax.jit(run)

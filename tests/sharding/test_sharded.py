@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 
 import pytest
 from graph_files import graph_files
@@ -37,14 +38,24 @@ CHECKS = (
 
 
 def run(*checks):
-    """Check -> "right" or what was wrong, all in one process."""
-    program = pathlib.Path(__file__).with_name("program.py")
+    """Check -> "right" or what was wrong, all in one process.
+
+    XLA ends a process whose devices wait for each other for 40 s. This was seen once, on a slow
+    machine (benchmarks/NOTES.md, "Several GPUs"). The checks that are left then run in a second
+    process, with a warning. A loop of ours in which devices part would end that one too.
+    """
+    said, program = {}, pathlib.Path(__file__).with_name("program.py")
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, str(program), *checks],
-        **{"capture_output": True, "text": True, "env": os.environ | {"PYTHONPATH": path}},
-    )
-    said = dict(json.loads(line) for line in done.stdout.splitlines())
+    for last in (False, True):
+        left = [check for check in checks if check not in said]
+        done = subprocess.run(
+            [sys.executable, str(program), *left],
+            **{"capture_output": True, "text": True, "env": os.environ | {"PYTHONPATH": path}},
+        )
+        said |= dict(json.loads(line) for line in done.stdout.splitlines())
+        if last or "to join the rendezvous" not in done.stderr or set(said) == set(checks):
+            break
+        warnings.warn(f"devices waited for each other after {list(said)[-1:]}", stacklevel=2)
     assert set(said) == set(checks), done.stderr[-3000:]
     return said
 

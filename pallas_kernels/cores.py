@@ -9,7 +9,9 @@ end it holds the core number, and no flag says whether a vertex is peeled.
 
 A claimed vertex with a short row goes to a stack of the warp while that has capacity, so that
 vertices that are peeled one after the other cost no barriers. The others are listed in short pieces
-for the next round. Consecutive rounds of few pieces are done by one CTA.
+for the next round. Consecutive rounds of few pieces are done by one CTA. Once few vertices are
+left, with few edges, it does all levels that follow: it has a list of them, and none waits for a
+grid barrier.
 
 Cost: two passes over all edges, the first without a list where rows are short; for every level that
 has vertices, a pass over the n degrees and two grid barriers, and one more for each further round.
@@ -27,7 +29,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .rows.worklist import MORE, Worklist, edges_of
+from .rows.worklist import FOURTH, MORE, THIRD, Worklist, edges_of
 from .simt.device import DEFAULT_GRID, Grid, resident_ctas
 from .simt.launch import launch
 
@@ -35,7 +37,10 @@ STACK = 128  # capacity of the stack of a warp
 STACKED = 16  # rows of at most so many edges go to the stack
 SHORT = 16  # self loops of rows of at most so many edges are found without a list
 UNROLL = 2
+LEFT, EDGES = 2048, 131072  # vertices that are left to one CTA at most, and entries of their rows
 WORDS = 40  # the first control word of the worklist
+DONE = WORDS + Worklist.CONTROL_WORDS  # control word: 1 if one CTA has done all levels
+ALIVE, SIZE = THIRD, FOURTH  # of a turn: vertices above the level, entries of their rows
 PIECE_WORDS = 4  # begin, end, the vertex; the last unused
 FAR = 2**31 - 1
 
@@ -43,67 +48,91 @@ FAR = 2**31 - 1
 class State(NamedTuple):
     """What the parts of a launch share.
 
-    n: vertices. work: the worklist. stack, above: in shared memory, the stacks of the warps and
-    FAR - the least degree above the level that this CTA saw.
+    n: vertices. work: the worklist. In shared memory, stack: the stacks of the warps; above: FAR -
+    the least degree above the level that this CTA saw, and the entries of such rows; level: the
+    level that this CTA peels alone.
     """
 
     n: int
     work: Worklist
     stack: Any
     above: Any
+    level: Any
 
 
 def cores(
     indptr: jax.Array, indices: jax.Array, *, grid: Grid = DEFAULT_GRID
-) -> tuple[jax.Array, jax.Array]:
-    """(core numbers int32[n], status int32) of a symmetric graph; self loops do not count.
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(core numbers int32[n], the largest, status int32) of a symmetric graph; self loops do not
+    count.
 
     indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
     in any order. status 0: right; otherwise a grid barrier expired.
     """
     n = indptr.shape[0] - 1
     if n == 0:
-        return jnp.zeros(0, jnp.int32), jnp.int32(0)
+        return jnp.zeros(0, jnp.int32), jnp.int32(0), jnp.int32(0)
     capacity, threads = Worklist.capacity(n, indices.shape[0]), grid.threads or 1024
 
     def kernel(k, m):
-        stack, above = k.shared(k.threads // 32 * STACK), k.shared(4)
+        stack, above, level = k.shared(k.threads // 32 * STACK), k.shared(4), k.shared(4)
         work = Worklist(k, m.control, WORDS, m.pieces, capacity, PIECE_WORDS)
-        k.report(m.status, _body(k, State(n, work, stack, above), m, m.control))
+        few = indices.shape[0] <= EDGES
+        k.report(m.status, _body(k, State(n, work, stack, above, level), m, m.control, few))
 
     out = launch(
         kernel,
         {"indptr": indptr, "indices": indices},
-        {"degree": n, "pieces": 2 * PIECE_WORDS * capacity, "status": 1},
+        {
+            "degree": n,
+            "pieces": 2 * PIECE_WORDS * capacity,
+            "alive": min(n, LEFT),
+            "largest": 1,
+            "status": 1,
+        },
         ctas=grid.ctas or resident_ctas(),
         threads=threads,
-        shared_words=threads // 32 * STACK + Worklist.shared_words(PIECE_WORDS) + 4,
+        shared_words=threads // 32 * STACK + Worklist.shared_words(PIECE_WORDS) + 8,
         name="cores",
         interpret=grid.interpret,
     )
-    return out["degree"], out["status"][0]
+    return out["degree"], out["largest"][0], out["status"][0]
 
 
-def _body(k: Any, c: State, m: Any, control: Any):
+def _body(k: Any, c: State, m: Any, control: Any, few: bool):
+    """few: whether the graph has at most EDGES entries."""
     k.store(c.above, k.thread, 0, mask=k.thread < 4)
+    k.store(m.largest, 0, 0, mask=(k.cta == 0) & (k.thread == 0))
     _degrees(k, c, m)
     ok, count = k.grid_barrier(control, [(control, c.work.word(0))])
     ok, turn, part = c.work.run(lambda *w: _loops(k, m, *w), ok, k.const(1), k.const(1), count)
 
-    def level_(ok, turn, part, level, left):
+    def level_(ok, turn, part, level, left, few):
         c.work.clear(turn)
-        _list(k, c, m, control, turn, part, level)
-        read = [(control, c.work.word(turn, j)) for j in (0, MORE)]
-        ok, listed, left = k.grid_barrier(control, read)
+        _list(k, c, m, control, (turn, part, level, few))
+        read = [(control, c.work.word(turn, j)) for j in (0, MORE, ALIVE, SIZE)]
+        size = [(c.above, 1, control, c.work.word(turn, SIZE))]
+        ok, listed, left, alive, size = k.grid_barrier(control, read, size)
+        _largest(k, m, level, listed)
+        k.store(c.level, 0, level, mask=k.thread == 0)
         # if no degree is above the level, all listed vertices are done
         count = k.where(left != 0, listed, 0)
+        last = k.where((few != 0) & (alive <= LEFT) & (size <= EDGES), 1, 0)
         peel = lambda *w: _peel(k, c, m, level, *w)  # noqa: E731
-        ok, turn, part = c.work.run(peel, ok, turn + 1, part + 1, count)
-        return ok, turn, part, k.where(listed > 0, level + 1, FAR - left), left
+        refill = last, lambda *w: _next_level(k, c, m, control, alive, *w)
+        ok, turn, part = c.work.run(peel, ok, turn + 1, part + 1, count, refill)
+        done = k.load(control, DONE, mask=last != 0, other=0, cache="fresh")
+        next_ = k.where(listed > 0, level + 1, FAR - left)
+        return ok, turn, part, next_, k.where(done != 0, 0, left), k.cast(size <= EDGES, "i32")
 
-    start = ok, turn, part, k.const(1), k.const(1)
-    going = lambda ok, turn, part, level, left: (ok != 0) & (left != 0)  # noqa: E731
+    start = ok, turn, part, k.const(1), k.const(1), k.const(int(few))
+    going = lambda ok, turn, part, level, left, few: (ok != 0) & (left != 0)  # noqa: E731
     return k.while_(going, level_, *start)[0]
+
+
+def _largest(k: Any, m: Any, level, listed):
+    """Stores the level as the largest core number if vertices are listed."""
+    k.store(m.largest, 0, level, mask=(k.cta == 0) & (k.thread == 0) & (listed > 0))
 
 
 def _degrees(k: Any, c: State, m: Any):
@@ -138,20 +167,37 @@ def _without_loops(k, m, v, begin, size):
     edges_of(k, (begin, size), edges, unroll=UNROLL)
 
 
-def _list(k: Any, c: State, m: Any, control, turn, part, level):
-    """Lists the vertices whose degree is `level`. Control word MORE of the turn becomes FAR - the
-    least degree above it, 0 if there is none."""
+def _list(k: Any, c: State, m: Any, control, now):
+    """Lists the vertices whose degree is `level`; now: (turn, part, level, few).
 
-    def some(v, above):
+    Control word MORE of the turn becomes FAR - the least degree above it, 0 if there is none. The
+    CTA's part of control word SIZE is added up: entries of rows above the level, the degrees alone
+    as long as `few` is 0. If it is not, these vertices are listed in `alive`, and ALIVE is their
+    number.
+    """
+    turn, part, level, few = now
+
+    def some(v, above, size):
         degree = k.load(m.degree, v, mask=v < c.n, other=-1, cache="fresh")
-        mine = degree == level
+        mine, more = degree == level, degree > level
         listed = lambda: c.work.put(turn, part, [(*k.row(m.indptr, v, mine), v)])  # noqa: E731
         k.if_(k.any(mine), listed)
-        return k.minimum(above, k.where(degree > level, degree, FAR))
 
-    (above,) = k.spread_warps(c.n, some, FAR)
-    above = FAR - k.warp_fold(k.minimum, above)
-    k.reduce("max", c.above, 0, above, mask=k.lane == 0)
+        def keep():
+            votes = k.ballot(more)
+            first = k.atomic("add", control, c.work.word(turn, ALIVE), k.popc(votes), k.lane == 0)
+            place = k.shfl(first, 0) + k.lanes_below(votes)
+            k.store(m.alive, place, v, mask=more & (place < min(c.n, LEFT)))
+            begin, end = k.row(m.indptr, v, more)
+            return size + k.where(more, end - begin, 0)
+
+        (size,) = k.if_((few != 0) & k.any(more), keep, size + k.where(more, degree, 0))
+        return k.minimum(above, k.where(more, degree, FAR)), size
+
+    above, size = k.spread_warps(c.n, some, FAR, 0)
+    _fold_above(k, c, above)
+    size = k.warp_fold(lambda x, y: x + y, size)
+    k.reduce("add", c.above, 1, size, mask=(k.lane == 0) & (size > 0))
     k.sync()
 
     def report():
@@ -161,10 +207,56 @@ def _list(k: Any, c: State, m: Any, control, turn, part, level):
     k.if_(k.thread == 0, report)
 
 
+def _fold_above(k: Any, c: State, above):
+    """The least degree above the level that threads of this CTA saw goes to c.above[0]."""
+    above = FAR - k.warp_fold(k.minimum, above)
+    k.reduce("max", c.above, 0, above, mask=k.lane == 0)
+
+
+def _next_level(k: Any, c: State, m: Any, control, alive, put, listed):
+    """Puts the vertices of the next level that has some; returns their number, 0 if all are done.
+
+    One CTA calls this, which has `alive` vertices in its list; see `Worklist.run`.
+    """
+
+    def scan(level, count, left):
+        del count, left
+
+        def some(first, above):
+            places = [first + u * k.threads + k.lane for u in range(UNROLL)]
+            valid = [place < alive for place in places]
+            vertices = k.loads(m.alive, places, valid, other=0, cache="fresh")
+            degrees = k.loads(m.degree, vertices, valid, other=-1, cache="fresh")
+            rows = []
+            for v, degree in zip(vertices, degrees, strict=True):
+                rows.append((*k.row(m.indptr, v, degree == level), v))
+                above = k.minimum(above, k.where(degree > level, degree, FAR))
+            put(rows)
+            return above
+
+        (above,) = k.for_(k.warp * 32, alive, UNROLL * k.threads, some, FAR)
+        _fold_above(k, c, above)
+        count = listed()
+        left = k.load(c.above, 0)
+        k.sync()
+        k.store(c.above, 0, 0, mask=k.thread == 0)
+        k.store(c.level, 0, level, mask=k.thread == 0)
+        _largest(k, m, level, count)
+        k.sync()
+        return k.where(count > 0, level, FAR - left), count, left
+
+    going = lambda level, count, left: (count == 0) & (left != 0)  # noqa: E731
+    _, count, left = k.while_(going, scan, k.load(c.level, 0) + 1, 0, 1)
+    k.store(control, DONE, 1, mask=(left == 0) & (k.thread == 0))
+    return k.where(left != 0, count, 0)
+
+
 def _peel(k: Any, c: State, m: Any, level, pieces, put, part, alone):
     """Peels the listed vertices: decrements the degrees of their neighbours."""
     del part
     mine = k.warp * STACK
+    if alone:  # levels follow each other in one CTA
+        level = k.load(c.level, 0)
 
     def edges(places, owners, valid, top):
         """Each edge decrements the degree of its head, and undoes it if the head is peeled."""

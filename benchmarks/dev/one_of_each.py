@@ -29,7 +29,7 @@ from pallas_kernels.communities.louvain import moves
 from pallas_kernels.components.one_gpu import components
 from pallas_kernels.cores import cores
 from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
-from pallas_kernels.independent import in_order, waiting
+from pallas_kernels.independent import in_order, waiting, waiting_colors
 from pallas_kernels.layouts.adjacency import Adjacency, is_low_degree, prepare_bfs
 from pallas_kernels.layouts.lengths import prepare_sssp
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
@@ -159,7 +159,7 @@ def algorithms(A, csr, weights, grid):
     yield "cores", lambda: cores(*csr, grid=grid), peeled
     yield "forest", lambda: spanning_forest(*csr, weights, grid=grid), forest
     yield "set", lambda: waiting.independent_set(*csr, priority, grid=grid), members
-    yield "colors, waiting", lambda: waiting.coloring(*csr, priority, grid=grid), colors
+    yield "colors, waiting", lambda: waiting_colors.coloring(*csr, priority, grid=grid), colors
     yield "colors, in order", lambda: in_order.coloring(*csr, order, grid=grid), colors
     yield "triangles", lambda: triangles(*csr, upward(*csr, grid), grid), total
     yield (

@@ -38,10 +38,10 @@ SAMPLED = 2  # neighbours of every vertex that are linked before the sample
 UNROLL = 4  # vertices that a thread has in flight
 LONG = 1024  # a row of so many edges or more is shared by the warps of a CTA
 LISTED = 2048  # capacity of the list of long rows of a CTA
-SHARED = LISTED + 4  # words of shared memory
+SHARED = LISTED + 8  # words of shared memory
 FEW = 8  # edges of a vertex of a thin graph that one thread links
 THIN = 3  # mean edges a vertex of a thin graph
-LARGEST = 40  # control word: ~root of the largest tree of the sample
+LARGEST, COUNT = 40, 41  # control words: ~root of the largest tree of the sample; trees
 
 
 def components(
@@ -51,8 +51,9 @@ def components(
     symmetric: bool = True,
     thin: bool | None = None,
     grid: Grid = DEFAULT_GRID,
-) -> tuple[jax.Array, jax.Array]:
-    """(labels int32[n], status int32): the least vertex of the weakly connected component.
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(labels int32[n], status int32, count int32): the least vertex of the weakly connected
+    component, and how many components there are.
 
     indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
     in any order. symmetric: the graph has every edge in both directions, so most of them can
@@ -61,14 +62,17 @@ def components(
     """
     n = indptr.shape[0] - 1
     if n == 0:
-        return jnp.zeros(0, jnp.int32), jnp.int32(0)
+        return jnp.zeros(0, jnp.int32), jnp.int32(0), jnp.int32(0)
 
     if thin is None:
         thin = indices.shape[0] < THIN * n
     steps = _all_edges if thin else _sampled
 
     def kernel(k, m):
-        ok = steps(k, Forest(k, m, n, n, 0), symmetric)
+        forest = Forest(k, m, n, n, 0)
+        steps(k, forest, symmetric)
+        (ok,) = k.grid_barrier(m.control)
+        forest.finish()
         k.report(m.status, ok)
 
     out = launch(
@@ -81,7 +85,7 @@ def components(
         name="components",
         interpret=grid.interpret,
     )
-    return out["labels"], out["status"][0]
+    return out["labels"], out["status"][0], out["control"][COUNT]
 
 
 def _all_edges(k, forest, symmetric):
@@ -91,11 +95,9 @@ def _all_edges(k, forest, symmetric):
     forest.compress()
     k.grid_barrier(forest.control)
     forest.short_rows(symmetric)
-    forest.rest(k.const(-1), FEW)
-    k.grid_barrier(forest.control)
-    forest.compress()
-    (ok,) = k.grid_barrier(forest.control)
-    return ok
+    k.sync()
+    some = lambda: forest.rest(k.const(-1), FEW)  # noqa: E731
+    k.if_(k.load(forest.longer, 0) > 0, some)
 
 
 def _sampled(k, forest, symmetric):
@@ -114,10 +116,6 @@ def _sampled(k, forest, symmetric):
     # all CTAs must skip the same tree: an edge between two skipped trees would be lost
     _, word = k.grid_barrier(forest.control, [(forest.control, LARGEST)])
     forest.rest(~word if symmetric else k.const(-1), SAMPLED)
-    k.grid_barrier(forest.control)
-    forest.compress()
-    (ok,) = k.grid_barrier(forest.control)
-    return ok
 
 
 def most_frequent(k, label):
@@ -166,20 +164,22 @@ class Forest:
     def __init__(self, k, m, n, rows, first):
         self.k, self.m, self.n, self.rows, self.first = k, m, n, rows, first
         self.labels, self.control = m.labels, m.control
-        self.long_rows, self.count = k.shared(LISTED), k.shared(4)
-        k.store(self.count, k.thread, 0, mask=k.thread < 4)
+        self.long_rows, self.count, self.longer = k.shared(LISTED), k.shared(4), k.shared(4)
+        for word in (self.count, self.longer):
+            k.store(word, k.thread, 0, mask=k.thread < 4)
 
-    def _several(self, size, f):
-        """f(i, valid) for i = 0 .. size - 1: lists of UNROLL numbers at a time, to be loaded for
-        together, and which of them are below `size`."""
+    def _several(self, size, f, *carry):
+        """carry = f(i, valid, *carry) for i = 0 .. size - 1: lists of UNROLL numbers at a time, to
+        be loaded for together, and which of them are below `size`."""
         k = self.k
         step = k.ctas * k.threads
 
-        def some(first):
+        def some(first, *carry):
             places = [first + j * step for j in range(UNROLL)]
-            f(places, [place < size for place in places])
+            return f(places, [place < size for place in places], *carry)
 
-        k.for_(k.cta * k.threads + k.thread, size, UNROLL * step, some)
+        first = (k.warp * k.ctas + k.cta) * 32 + k.lane  # rows of a CTA as in `spread_warps`
+        return k.for_(first, size, UNROLL * step, some, *carry)
 
     def plant(self):
         """The parent of every vertex becomes its first neighbour, if that is smaller."""
@@ -253,6 +253,9 @@ class Forest:
             rows_in = zip(begins, stops, valid, strict=True)
             sizes = [k.where(t, stop - begin, 0) for begin, stop, t in rows_in]
             longest = functools.reduce(k.maximum, sizes)
+            # the same CTA gets these rows in `rest`
+            cut = [t & (b + FEW < e) for t, b, (_, e) in zip(valid, begins, ends, strict=True)]
+            k.store(self.longer, 0, 1, mask=_any(cut))
 
             def neighbour(r, *mine):
                 there = [b + r < s for b, s in zip(begins, stops, strict=True)]
@@ -293,7 +296,27 @@ class Forest:
 
     def compress(self):
         """Every label becomes its root."""
-        self._several(self.n, lambda v, valid: roots(self.k, self.labels, v, valid))
+
+        def some(vertices, valid):
+            roots(self.k, self.labels, vertices, valid)
+
+        self._several(self.n, some)
+
+    def finish(self):
+        """Every label becomes its root; control word COUNT becomes the number of roots."""
+        k = self.k
+
+        def some(vertices, valid, many):
+            found = roots(k, self.labels, vertices, valid)
+            for v, root, t in zip(vertices, found, valid, strict=True):
+                many = many + k.cast(t & (v == root), "i32")
+            return many
+
+        (many,) = self._several(self.n, some, 0)
+        many = k.warp_fold(operator.add, many)
+        k.reduce("add", self.longer, 1, many, mask=(k.lane == 0) & (many > 0))
+        k.sync()
+        k.reduce("add", self.control, COUNT, k.load(self.longer, 1), mask=k.thread == 0)
 
     def sample(self):
         """CTA 0 writes the most frequent root of 32 vertices to control word LARGEST, as ~root."""

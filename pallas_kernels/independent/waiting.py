@@ -37,11 +37,13 @@ from ..simt.launch import launch
 from ..simt.primitives import ABORT, SPIN_LIMIT
 
 IN, OUT = 2**31 - 1, -1  # decided words of sets; of colours -1 - color; open ones are priorities
-AHEAD = 4  # neighbours that a lane has in flight together
-STEPS = 2  # steps of AHEAD neighbours by one lane, before all lanes read the row together
+AHEAD = 8  # neighbours that one lane reads before all lanes read the row together
+MEAN = 5  # entries a row from which on a lane has AHEAD of them in flight together, else half
 WORDS = 4  # of a waiting vertex: itself, place in its row, colours taken, neighbour waited for
-COUNT = 40  # control word: colours
+KEPT = 128  # waiting vertices of a warp in shared memory; a multiple of 32
 READY = 64  # capacity of the list of ready vertices, of which a warp takes 32 together
+READY_WORDS = 3  # of a ready vertex: itself, place in its row, colours taken
+SHARED_WORDS = READY * READY_WORDS + KEPT * WORDS  # of a warp
 
 
 def independent_set(
@@ -59,37 +61,20 @@ def independent_set(
     ones the smaller vertex is first; n at most 2^28. status 0: right; otherwise a warp polled
     `limit` times without success.
     """
-    out = _decided(_Set, "independent_set", indptr, indices, priority, grid, limit)
+    out = decided(Set, "independent_set", indptr, indices, priority, grid, limit)
     return out["state"] == IN, out["control"][ABORT]
 
 
-def coloring(
-    indptr: jax.Array,
-    indices: jax.Array,
-    priority: jax.Array,
-    *,
-    grid: Grid = DEFAULT_GRID,
-    limit: int = SPIN_LIMIT,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(colors int32[n], status, count int32) by descending priority: each the least that no earlier
-    neighbour has, and how many colours there are.
-
-    Operands and status as for `independent_set`. For graphs of short chains: every vertex
-    waits for the last of its earlier neighbours.
-    """
-    out = _decided(_Colors, "coloring", indptr, indices, priority, grid, limit)
-    return out["colors"], out["control"][ABORT], out["control"][COUNT]
-
-
-def _decided(rule, name, indptr, indices, priority, grid, limit):
+def decided(rule, name, indptr, indices, priority, grid, limit):
     """The arrays of a launch that decides all vertices, one or more."""
     n = indptr.shape[0] - 1
     ctas, threads = grid.ctas or resident_ctas(), grid.threads or 1024
     warps = ctas * threads // 32
     capacity = -(-n // (32 * warps)) * 32  # vertices of a warp, in whole strides
+    ahead = AHEAD if rule.all_ahead and indices.shape[0] >= MEAN * n else AHEAD // 2
 
     def kernel(k, m):
-        rule(k, m, _Sizes(n, capacity, limit)).run()
+        rule(k, m, Sizes(n, capacity, limit, ahead)).run()
 
     return launch(
         kernel,
@@ -98,47 +83,57 @@ def _decided(rule, name, indptr, indices, priority, grid, limit):
         inout={"state": priority},
         ctas=ctas,
         threads=threads,
-        shared_words=threads // 32 * READY * WORDS + 4,
+        shared_words=threads // 32 * SHARED_WORDS + 4,
         name=name,
         interpret=grid.interpret,
     )
 
 
-class _Sizes(NamedTuple):
-    """Vertices, those of a warp at most, polls without success at most."""
+class Sizes(NamedTuple):
+    """Vertices, those of a warp at most, polls without success at most, neighbours of a lane that
+    are in flight together."""
 
     n: int
     capacity: int
     limit: int
+    ahead: int
 
 
-class _Waiting:
+class Waiting:
     """The vertices of one warp; subclasses define how they are decided.
 
     results: names of arrays that they write, a word for each vertex, in addition to `state`.
+    all_ahead: whether a vertex needs all of its neighbours, so that AHEAD may be in flight.
     """
 
     results: tuple[str, ...] = ()
+    all_ahead = False
 
     def __init__(self, k, m, c):
         self.k, self.m, self.c = k, m, c
-        self.first = (
-            k.warp * k.ctas + k.cta
-        ) * c.capacity  # of the places of this warp in `waiting`
-        self.ready = k.shared(k.threads // 32 * READY * WORDS)  # READY of each word, warp by warp
-        self.mine = k.warp * (READY * WORDS)
+        # of the places of this warp in `waiting`
+        self.first = (k.warp * k.ctas + k.cta) * c.capacity
+        # word by word, warp by warp
+        self.kept = k.shared(k.threads // 32 * KEPT * WORDS), k.warp * (KEPT * WORDS)
+        self.ready = k.shared(k.threads // 32 * READY * READY_WORDS), k.warp * (READY * READY_WORDS)
 
     def run(self):
         k, m, c = self.k, self.m, self.c
 
-        def start(v, count):
+        def about(v):
+            """What is read of vertex v before its row: (priority, begin, end)."""
             valid = v < c.n
             priority = k.load(m.state, v, mask=valid, other=OUT, cache="fresh")
-            begin, _ = k.row(m.indptr, v, valid)
-            vertex = v, begin, priority, k.const(0)
-            return self._settle(vertex, valid & (priority >= 0), count)
+            return priority, *k.row(m.indptr, v, valid)
 
-        (count,) = k.spread_warps(c.n, start, 0)
+        def start(v, count, priority, begin, end):
+            following = about(v + k.ctas * k.threads)  # in flight while this row is read
+            vertex, open_ = (v, begin, priority, k.const(0)), priority >= 0
+            row = begin, k.where(open_, end, begin)
+            return self._settle(vertex, row, open_, count), *following
+
+        first = about((k.warp * k.ctas + k.cta) * 32 + k.lane)
+        count, *_ = k.spread_warps(c.n, start, 0, *first)
 
         def again(count, turn, abort):
             read = lambda: k.load(m.control, ABORT, cache="fresh")  # noqa: E731
@@ -161,48 +156,69 @@ class _Waiting:
         """
         k, m = self.k, self.m
         valid = j + k.lane < count
-        place = (self.first + j + k.lane) * WORDS
-        v, at, taken, head = k.load_vec(m.waiting, place, WORDS, mask=valid, cache="fresh")
-        mine = k.load(m.state, v, mask=valid, other=OUT, cache="fresh")
+        kept = lambda: self._words(self.kept, KEPT, j + k.lane, valid, WORDS)  # noqa: E731
+        v, at, taken, head = k.if_(j < KEPT, kept, *self._far(j, valid))
+        open_ = self._open(v, valid)
         word_of_head = k.load(m.state, head, mask=valid, other=OUT, cache="fresh")
         k.sync_warp()  # places are written from here on, behind none that is still to be read
-        open_ = valid & (mine >= 0)
-        left = self._stop(
-            (v, at, mine, taken), (head, word_of_head), open_ & (word_of_head >= 0), left
-        )
+        waits = open_ & (word_of_head >= 0)
+        left = self._stop((v, at, None, taken), (head, word_of_head), waits, left)
         goes = open_ & (word_of_head < 0)
         voters = k.ballot(goes)
-        place = self.mine + ready + k.lanes_below(voters)
-        for i, word in enumerate((v, at, mine, taken)):
-            k.store(self.ready, place + i * READY, word, mask=goes)
+        self._keep(self.ready, READY, ready + k.lanes_below(voters), (v, at, taken), goes)
         ready = ready + k.popc(voters)
         some = lambda: (self._go_on(ready - 32, 32, left), ready - 32)  # noqa: E731
         return k.if_(ready >= 32, some, left, ready)
 
+    def _far(self, j, valid):
+        """The words of the waiting vertices from place j on, if they are not in shared memory."""
+        k = self.k
+        place = (self.first + j + k.lane) * WORDS
+        mask = valid & (j >= KEPT)
+        return k.load_vec(self.m.waiting, place, WORDS, mask=mask, cache="fresh")
+
+    def _words(self, where, size, place, valid, many):
+        """`many` words of an entry of a list of this warp in shared memory."""
+        array, first = where
+        return tuple(self.k.load(array, first + i * size + place, mask=valid) for i in range(many))
+
+    def _keep(self, where, size, place, words, mask):
+        """Stores an entry of such a list."""
+        array, first = where
+        for i, word in enumerate(words):
+            self.k.store(array, first + i * size + place, word, mask=mask)
+
+    def _open(self, v, valid):
+        """Whether waiting vertices are not decided yet."""
+        del v
+        return valid
+
     def _go_on(self, first, count, left):
         """`_settle` of `count` vertices that are ready, from number `first` on."""
-        k = self.k
+        k, m = self.k, self.m
         k.sync_warp()
         valid = k.lane < count
-        place = self.mine + first + k.lane
-        vertex = [k.load(self.ready, place + i * READY, mask=valid) for i in range(WORDS)]
+        v, at, taken = self._words(self.ready, READY, first + k.lane, valid, READY_WORDS)
         k.sync_warp()
-        return self._settle(vertex, valid, left)
+        priority = k.load(m.state, v, mask=valid, other=OUT, cache="fresh")
+        valid = valid & (priority >= 0)
+        return self._settle((v, at, priority, taken), k.row(m.indptr, v, valid), valid, left)
 
     def _wait(self, vertex, head, mask, left):
         """Lists the vertices where `mask` holds as waiting, behind `left` others."""
         k, (v, at, _, taken) = self.k, vertex
         voters = k.ballot(mask)
-        place = (self.first + left + k.lanes_below(voters)) * WORDS
-        k.store_vec(self.m.waiting, place, (v, at, taken, head), mask=mask)
+        place = left + k.lanes_below(voters)
+        words, near = (v, at, taken, head), mask & (place < KEPT)
+        self._keep(self.kept, KEPT, place, words, near)
+        k.store_vec(self.m.waiting, (self.first + place) * WORDS, words, mask=mask & ~near)
         return left + k.popc(voters)
 
-    def _settle(self, vertex, mask, left):
-        """Reads the rows of vertices (v, place, priority, taken) further: each stops at a neighbour
-        or is decided."""
-        k = self.k
+    def _settle(self, vertex, row, mask, left):
+        """Reads the rows (begin, end) of vertices (v, place, priority, taken) further: each stops
+        at a neighbour or is decided."""
         v, at, priority, taken = vertex
-        begin, end = k.row(self.m.indptr, v, mask)
+        begin, end = row
         at, head, word, taken = self._first_before(vertex, end, mask)
         stopped = mask & (word >= 0)
         left = self._stop((v, at, priority, taken), (head, word), stopped, left)
@@ -238,18 +254,18 @@ class _Waiting:
         """(place, neighbour, word, taken) of the first earlier neighbour that is not OUT.
 
         If a vertex has none, and where `mask` does not hold, the word is OUT. First each lane reads
-        its row for STEPS steps (`by_lane`), then the warp reads the other rows one by one.
+        up to AHEAD entries of its row (`by_lane`), then the warp reads the other rows one by one.
         """
-        k = self.k
+        k, ahead = self.k, self.c.ahead
         v, at, priority, taken = vertex
 
         def by_lane(turn, at, head, word, taken):
             open_ = (at < end) & (word == OUT) & mask
-            places = [at + j for j in range(AHEAD)]
+            places = [at + j for j in range(ahead)]
             heads, words, found, valid = self._before(places, v, priority, end)
             taken = self._add_colors(taken, words, [open_ & t for t in valid])
-            place = at + AHEAD
-            for j in reversed(range(AHEAD)):
+            place = at + ahead
+            for j in reversed(range(ahead)):
                 hit = open_ & found[j]
                 place = k.where(hit, at + j, place)
                 head, word = k.where(hit, heads[j], head), k.where(hit, words[j], word)
@@ -257,7 +273,7 @@ class _Waiting:
 
         def more(turn, at, head, word, taken):
             del head, taken
-            return (turn < STEPS) & k.any((at < end) & (word == OUT) & mask)
+            return (turn < AHEAD // ahead) & k.any((at < end) & (word == OUT) & mask)
 
         start = 0, at, k.const(0), k.const(OUT), taken
         _, at, head, word, taken = k.while_(more, by_lane, *start)
@@ -301,8 +317,11 @@ class _Waiting:
         return place, head, word, k.warp_fold(lambda x, y: x | y, taken)
 
 
-class _Set(_Waiting):
+class Set(Waiting):
     """A vertex without an earlier neighbour in the set joins it; its neighbours are out."""
+
+    def _open(self, v, valid):
+        return valid & (self.k.load(self.m.state, v, mask=valid, other=OUT, cache="fresh") >= 0)
 
     def _stop(self, vertex, other, mask, left):
         k, (head, word) = self.k, other
@@ -322,63 +341,3 @@ class _Set(_Waiting):
 
         rows = lambda: flatten(k, begin, k.where(mask, end - begin, 0), (v,), exclude)  # noqa: E731
         k.if_(k.any(mask), rows)
-
-
-class _Colors(_Waiting):
-    """A vertex whose earlier neighbours all have colours takes the least that none of them has.
-
-    `taken` has a bit for colours 0 .. 31; if all are set, the row is read again for the next 32.
-    """
-
-    results = ("colors",)
-
-    def run(self):
-        k = self.k
-        self.count = k.shared(4)  # of colours that this CTA has seen
-        k.store(self.count, k.thread, 0, mask=k.thread < 4)
-        k.sync()
-        super().run()
-        k.sync()
-        k.reduce("max", self.m.control, COUNT, k.load(self.count, 0), mask=k.thread == 0)
-
-    def _add_colors(self, taken, words, valid):
-        k = self.k
-        for word, t in zip(words, valid, strict=True):
-            color = -1 - word
-            taken = k.where(t & k.below(color, 32), taken | k.bit(color), taken)
-        return taken
-
-    def _put(self, v, color, mask):
-        """Colours vertices."""
-        k, m = self.k, self.m
-        k.reduce("min", m.state, v, -1 - color, mask=mask)
-        k.store(m.colors, v, color, mask=mask)
-        more = mask & (k.load(self.count, 0) <= color)
-        k.reduce("max", self.count, 0, color + 1, mask=more)
-
-    def _end(self, v, row, taken, mask):
-        k, m = self.k, self.m
-        begin, end = row
-        full = mask & (taken == -1)
-        self._put(v, k.ctz(~taken), mask & ~full)
-
-        def again(left):
-            owner = k.ctz(left)
-            first, last = k.shfl(begin, owner), k.shfl(end, owner)
-
-            def some(e, base, taken):
-                head = k.load(m.indices, e + k.lane, mask=e + k.lane < last, other=-1, cache="nc")
-                word = k.load(m.state, head, mask=head >= 0, other=0, cache="fresh")
-                color = -1 - word - base
-                return k.where(k.below(color, 32), taken | k.bit(color), taken)
-
-            def window(base, taken):
-                base = base + 32
-                (taken,) = k.for_(first, last, 32, lambda e, t: some(e, base, t), 0)
-                return base, k.warp_fold(lambda x, y: x | y, taken)
-
-            base, taken = k.while_(lambda base, taken: taken == -1, window, 0, -1)
-            self._put(k.shfl(v, owner), base + k.ctz(~taken), k.lane == 0)
-            return left & (left - 1)
-
-        k.while_(lambda left: left != 0, again, k.ballot(full))

@@ -16,12 +16,13 @@ CAPACITY = 2048  # pieces of a round that this CTA has in shared memory
 TABLE = 1024  # entries of the hash table of rows that a round of one CTA has listed
 MANY = 8  # a row of so many pieces or more is listed by all lanes of the warp
 TURNS = 4
-COUNT, MORE = range(2)  # control words of a turn: pieces listed, and one for the kernel's use
-SET = 2
+COUNT, MORE, THIRD, FOURTH = range(4)  # control words of a turn: pieces listed; the kernel's own
+SET = 4
 
 Row = tuple[Value, ...]  # begin, end and payload of each lane: a row, or a piece of one
 Put = Callable[[Sequence[Row]], None]
 Visit = Callable[[Row, Put, Value, bool], None]
+Refill = Callable[[Put, Callable[[], Value]], Value]
 
 
 @dataclasses.dataclass
@@ -42,8 +43,8 @@ class Worklist:
     grid barrier. Small rounds follow each other in one CTA, which has the list in shared memory.
     `turn` counts grid barriers, `part` counts rounds; a round lists pieces for the next one.
 
-    Control words, from `first` on: TURNS sets of (COUNT, MORE), set turn & (TURNS - 1) for a turn;
-    then the part and the number of pieces that CTA 0 reports after small rounds.
+    Control words, from `first` on: TURNS sets of SET words, set turn & (TURNS - 1) for a
+    turn; then the part and the number of pieces that CTA 0 reports after small rounds.
     """
 
     def __init__(self, k: Simt, control: Array, first: int, a: Array, capacity: int, width: int):
@@ -146,7 +147,13 @@ class Worklist:
         k.store_vec(self.a, place * self.width, words, mask=mask)
 
     def run(
-        self, visit: Visit, ok: Operand, turn: Operand, part: Operand, count: Operand
+        self,
+        visit: Visit,
+        ok: Operand,
+        turn: Operand,
+        part: Operand,
+        count: Operand,
+        refill: tuple[Operand, Refill] | None = None,
     ) -> tuple[Value, Value, Value]:
         """Runs rounds until nothing is listed; returns (ok, turn, part). count: pieces of round
         `part`.
@@ -155,6 +162,10 @@ class Worklist:
         ...) with size 0 for a lane without one. put(rows) lists rows for the next round. alone:
         whether one CTA does the round, where latency counts and not the amount of loads. `visit` is
         traced once for each value of `alone`.
+
+        refill = (last, f): if `last` is not 0, the CTA that does rounds alone does all others too,
+        whatever their sizes, and calls f(put, listed) when nothing is listed. f puts rows of new
+        work; listed() waits for the CTA and gives their number, which f returns, 0 to end.
         """
         k, control = self.k, self.control
         part_word, count_word = (self.first + TURNS * SET + j for j in range(2))
@@ -162,7 +173,8 @@ class Worklist:
         def round_(s: Rounds) -> None:
             small = s.count <= self.solo
             self.clear(s.turn)
-            by_one_cta = lambda: self._by_one_cta(visit, s, part_word, count_word)  # noqa: E731
+            report = part_word, count_word
+            by_one_cta = lambda: self._by_one_cta(visit, s, report, refill)  # noqa: E731
             k.if_(small & (k.cta == 0), by_one_cta)
             k.if_(~small, lambda: self._by_all_ctas(visit, s))
             words = [(control, word) for word in (self.word(s.turn), part_word, count_word)]
@@ -200,9 +212,11 @@ class Worklist:
         begin, end, *payload = words
         return begin, self.k.where(valid, end - begin, 0), *payload
 
-    def _by_one_cta(self, visit: Visit, s: Rounds, part_word: int, count_word: int) -> None:
-        """Rounds of this CTA while they are small; writes the control words part_word and
-        count_word.
+    def _by_one_cta(
+        self, visit: Visit, s: Rounds, words: tuple[int, int], refill: tuple[Operand, Refill] | None
+    ) -> None:
+        """Rounds of this CTA while they are small; writes part and count to the control words
+        `words`.
 
         The next turn is a round of all CTAs or the end, so all CTAs have read these two words
         before they are written again.
@@ -232,21 +246,43 @@ class Worklist:
                 self._store(behind + place, piece, over)
 
             def some(i, valid):
+                mine = valid if last is None else valid & (i < CAPACITY)
                 words = [
-                    k.load(self.local, half(part) + i * width + j, mask=valid) for j in range(width)
+                    k.load(self.local, half(part) + i * width + j, mask=mine) for j in range(width)
                 ]
-                put = lambda rows: self._put(rows, (self.found, part & 1), store)  # noqa: E731
+                if last is not None:
+                    at, over = (part & 1) * self.pieces + i, valid & (i >= CAPACITY)
+                    words = k.if_(k.any(over), lambda: beyond(at, over, words), *words)
                 visit(self._piece(words, valid), put, part, True)
 
+            def beyond(at, over, words):
+                found = k.load_vec(self.a, at * width, width, mask=over, cache="fresh")
+                return tuple(k.where(over, new, old) for new, old in zip(found, words, strict=True))
+
+            def put(rows):
+                self._put(rows, (self.found, part & 1), store)
+
+            def listed():
+                k.sync()
+                return k.load(self.found, part & 1)
+
             self._distribute(count, k.warp, k.threads // 32, some)
-            k.sync()
-            count = k.load(self.found, part & 1)
+            count = listed()
             k.store(self.found, (part + 1) & 1, 0, mask=k.thread == 0)
             self._clear_table()
             k.sync()
+            if refill is not None:
+                all_else, more = refill
+                empty = (all_else != 0) & (count == 0)
+                (count,) = k.if_(empty, lambda: more(put, listed), count)
             return part + 1, count
 
-        going = lambda part, count: (count > 0) & (count <= self.solo)  # noqa: E731
+        last = None if refill is None else refill[0]
+
+        def going(part, count):
+            small = count <= self.solo
+            return (count > 0) & (small if last is None else small | (last != 0))
+
         part, count = k.while_(going, round_, part, count)
         behind = (part & 1) * self.pieces
 
@@ -255,7 +291,7 @@ class Worklist:
             self._store(behind + i, words, None)
 
         k.for_(k.thread, k.minimum(count, CAPACITY), k.threads, back)
-        for word, value in ((part_word, part), (count_word, count)):
+        for word, value in zip(words, (part, count), strict=True):
             k.store(self.control, word, value, mask=k.thread == 0)
 
 

@@ -28,9 +28,11 @@ def expected(indptr, indices):
 
 
 def check(graph, out):
-    labels, status = out
+    labels, status, count = out
     assert status == 0
-    np.testing.assert_array_equal(labels, expected(*graph))
+    right = expected(*graph)
+    np.testing.assert_array_equal(labels, right)
+    assert count == len(np.unique(right))
 
 
 @pytest.mark.parametrize("thin", [False, True])

@@ -33,9 +33,11 @@ def expected(indptr, indices):
 
 
 def check(graph, out):
-    found, status = out
+    found, largest, status = out
     assert status == 0
-    np.testing.assert_array_equal(found, expected(*graph))
+    right = expected(*graph)
+    np.testing.assert_array_equal(found, right)
+    assert largest == right.max()
 
 
 def run(graph, ctas=2, threads=64):
@@ -81,6 +83,29 @@ def test_rows_in_pieces_and_small_stacks(monkeypatch, stack, solo, piece, capaci
     with using(Constants(solo_pieces=solo)):
         run(random_graph(90, 1500, 4))
         run(of(rows, cols, 61))  # a wheel
+
+
+@pytest.mark.parametrize("solo", [0, 6, 300])
+@pytest.mark.parametrize("left, edges", [(25, 10**6), (300, 10**6), (300, 250), (0, 10**6)])
+def test_levels_by_one_cta(monkeypatch, left, edges, solo):
+    """All levels, some or none, with pieces beyond what is kept in shared memory."""
+    monkeypatch.setattr(worklist, "CAPACITY", 16)
+    monkeypatch.setattr(worklist, "PIECE", 4)
+    monkeypatch.setattr(module, "LEFT", left)
+    monkeypatch.setattr(module, "EDGES", edges)
+    with using(Constants(solo_pieces=solo)):
+        run(random_graph(90, 1500, 4))
+        run(cliques(12))
+
+
+def cliques(largest):
+    """Cliques of 3 to `largest` vertices, two of each size, joined by a path through all."""
+    sizes = np.repeat(np.arange(3, largest + 1), 2)
+    first = np.cumsum(sizes) - sizes
+    rows, cols = np.concatenate(
+        [np.triu_indices(s, 1) + f for s, f in zip(sizes, first, strict=True)], axis=1
+    )
+    return of(np.r_[rows, first[:-1]], np.r_[cols, first[1:]], sizes.sum())
 
 
 def test_one_launch():

@@ -20,7 +20,7 @@ from pallas_kernels.components.one_gpu import components
 from pallas_kernels.cores import cores
 from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.fixpoint.push import fixpoint_push
-from pallas_kernels.independent import in_order, waiting
+from pallas_kernels.independent import in_order, waiting, waiting_colors
 from pallas_kernels.layouts.adjacency import Adjacency
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
 from pallas_kernels.layouts.tile_bitmasks import Tiling, count_tiles
@@ -112,7 +112,7 @@ BARRIER = {  # kernels whose CTAs wait for each other
     "components": (components, *CSR),
     "cores": (cores, *CSR),
     "independent_set": (lambda *a: waiting.independent_set(*a), *CSR, array(N)),
-    "colors": (lambda *a: waiting.coloring(*a), *CSR, array(N)),
+    "colors": (lambda *a: waiting_colors.coloring(*a), *CSR, array(N)),
     "colors in order": (lambda *a: in_order.coloring(*a), *CSR, array(N)),
     "spmspv_push": (lambda *a: spmspv_push(*a, PRODUCT), *WEIGHTED, Entries(*SPARSE)),
     "spmspv_tile": (

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels.independent import in_order, waiting
+from pallas_kernels.independent import in_order, waiting_colors
 from pallas_kernels.independent.in_order import coloring
 from pallas_kernels.independent.waiting import independent_set
 from pallas_kernels.simt import interpret
@@ -78,14 +78,14 @@ def check_waiting(graph, seed, **how):
     for most in (4, 2**31 - 1):
         priority = rng.integers(0, most, n).astype(np.int32)
         order = np.lexsort((np.arange(n), -priority.astype(np.int64)))
-        f = jax.jit(functools.partial(waiting.coloring, **how))
+        f = jax.jit(functools.partial(waiting_colors.coloring, **how))
         colors, status, count = f(*map(jnp.asarray, graph), jnp.asarray(priority))
         assert status == 0 and count == max(colors) + 1
         np.testing.assert_array_equal(colors, expected_colors(*graph, order))
 
 
 CHECKS = {"set": check_set, "colors in order": check_colors, "colors": check_waiting}
-KERNELS = [independent_set, coloring, waiting.coloring]
+KERNELS = [independent_set, coloring, waiting_colors.coloring]
 SMALL = {"grid": Grid(ctas=2, threads=64, interpret=True)}
 
 

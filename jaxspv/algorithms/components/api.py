@@ -91,10 +91,9 @@ def _not_afforest(graph) -> str | None:
 @op.register("afforest", backend="pallas", refuse=_not_afforest)
 def _afforest(graph):
     """Hooking of a few sampled edges, compression, then the rest, in one launch."""
-    labels, status = components_kernel(
-        graph.out.indptr, graph.out.indices, symmetric=graph.symmetric
-    )
-    return _of(labels, graph, status)
+    out = graph.out
+    labels, status, count = components_kernel(out.indptr, out.indices, symmetric=graph.symmetric)
+    return Components(labels, count, status) if graph.exists is None else _of(labels, graph, status)
 
 
 def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:

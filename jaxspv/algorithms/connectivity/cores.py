@@ -126,7 +126,7 @@ def _not_in_one_launch(graph) -> str | None:
 @op.register("levels", backend="pallas", refuse=_not_in_one_launch)
 def _in_one_launch(graph):
     """Levels and rounds of one launch."""
-    return _of(*cores_kernel(graph.out.indptr, graph.out.indices))
+    return CoreNumbers(*cores_kernel(graph.out.indptr, graph.out.indices))
 
 
 @op.register("native", backend="cpu", refuse=bind.refused)

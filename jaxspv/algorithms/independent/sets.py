@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from pallas_kernels.independent.in_order import coloring as coloring_in_order
-from pallas_kernels.independent.waiting import coloring as coloring_of_short_chains
 from pallas_kernels.independent.waiting import independent_set as set_kernel
+from pallas_kernels.independent.waiting_colors import coloring as coloring_of_short_chains
 
 from ..._core.compat import kernels_refused
 from ..._core.native_loops import each, read, write

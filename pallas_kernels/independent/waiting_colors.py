@@ -1,0 +1,91 @@
+"""Greedy colours by priority, without rounds: a vertex waits for all of its earlier neighbours.
+
+The method, its cost and its times stand in `waiting.py`.
+"""
+
+import jax
+
+from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.primitives import ABORT, SPIN_LIMIT
+from .waiting import Waiting, decided
+
+COUNT = 40  # control word: colours
+
+
+def coloring(
+    indptr: jax.Array,
+    indices: jax.Array,
+    priority: jax.Array,
+    *,
+    grid: Grid = DEFAULT_GRID,
+    limit: int = SPIN_LIMIT,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(colors int32[n], status, count int32) by descending priority: each the least that no earlier
+    neighbour has, and how many colours there are.
+
+    Operands and status as for `independent_set`. For graphs of short chains: every vertex
+    waits for the last of its earlier neighbours.
+    """
+    out = decided(Colors, "coloring", indptr, indices, priority, grid, limit)
+    return out["colors"], out["control"][ABORT], out["control"][COUNT]
+
+
+class Colors(Waiting):
+    """A vertex whose earlier neighbours all have colours takes the least that none of them has.
+
+    `taken` has a bit for colours 0 .. 31; if all are set, the row is read again for the next 32.
+    """
+
+    results = ("colors",)
+    all_ahead = True
+
+    def run(self):
+        k = self.k
+        self.count = k.shared(4)  # of colours that this CTA has seen
+        k.store(self.count, k.thread, 0, mask=k.thread < 4)
+        k.sync()
+        super().run()
+        k.sync()
+        k.reduce("max", self.m.control, COUNT, k.load(self.count, 0), mask=k.thread == 0)
+
+    def _add_colors(self, taken, words, valid):
+        k = self.k
+        for word, t in zip(words, valid, strict=True):
+            color = -1 - word
+            taken = k.where(t & k.below(color, 32), taken | k.bit(color), taken)
+        return taken
+
+    def _put(self, v, color, mask):
+        """Colours vertices."""
+        k, m = self.k, self.m
+        k.reduce("min", m.state, v, -1 - color, mask=mask)
+        k.store(m.colors, v, color, mask=mask)
+        more = mask & (k.load(self.count, 0) <= color)
+        k.reduce("max", self.count, 0, color + 1, mask=more)
+
+    def _end(self, v, row, taken, mask):
+        k, m = self.k, self.m
+        begin, end = row
+        full = mask & (taken == -1)
+        self._put(v, k.ctz(~taken), mask & ~full)
+
+        def again(left):
+            owner = k.ctz(left)
+            first, last = k.shfl(begin, owner), k.shfl(end, owner)
+
+            def some(e, base, taken):
+                head = k.load(m.indices, e + k.lane, mask=e + k.lane < last, other=-1, cache="nc")
+                word = k.load(m.state, head, mask=head >= 0, other=0, cache="fresh")
+                color = -1 - word - base
+                return k.where(k.below(color, 32), taken | k.bit(color), taken)
+
+            def window(base, taken):
+                base = base + 32
+                (taken,) = k.for_(first, last, 32, lambda e, t: some(e, base, t), 0)
+                return base, k.warp_fold(lambda x, y: x | y, taken)
+
+            base, taken = k.while_(lambda base, taken: taken == -1, window, 0, -1)
+            self._put(k.shfl(v, owner), base + k.ctz(~taken), k.lane == 0)
+            return left & (left - 1)
+
+        k.while_(lambda left: left != 0, again, k.ballot(full))

@@ -26,7 +26,7 @@ def wide(tree):
 def names_at_the_top(root):
     """Public names that `jaxspv/__init__.py` imports one by one."""
     tree = ast.parse((root / "jaxspv/__init__.py").read_text())
-    imports = [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module]
+    imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
     aliases = [alias.asname or alias.name for n in imports for alias in n.names]
     return sum(not name.startswith("_") for name in aliases)
 

@@ -180,3 +180,28 @@ def test_what_is_no_semiring_is_named():
         s.lexicographic(s.min_plus, jnp.minimum)
     with pytest.raises(TypeError, match="`k` must be an integer; got 2.5"):
         s.k_best(2.5)
+
+
+@pytest.mark.parametrize("k", [1, 3, 16, 17, 40])
+def test_k_best_against_sorting(k):
+    """Sums and products of lists with many equal costs, by Python's sort of tuples."""
+    rng = np.random.default_rng(k)
+    best = S.k_best(k)
+
+    def paths():
+        many = int(rng.integers(0, k + 1))
+        found = sorted((float(c), e, e) for e, c in enumerate(rng.integers(0, 4, many)))
+        return found + [(np.inf, 2**31 - 1, 2**31 - 1)] * (k - many)
+
+    def leaves(found):
+        kinds = np.float32, np.int32, np.int32
+        return tuple(np.array(v, t) for v, t in zip(zip(*found, strict=True), kinds, strict=True))
+
+    for _ in range(5):
+        x, y = paths(), paths()
+        for got, want in zip(
+            best.add.op(leaves(x), leaves(y)), leaves(sorted(x + y)[:k]), strict=True
+        ):
+            np.testing.assert_array_equal(got, want)
+        product = sorted(a + b for a, *_ in x for b, *_ in y)[:k]
+        np.testing.assert_array_equal(best.mul(leaves(x), leaves(y))[0], product)

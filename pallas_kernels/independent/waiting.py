@@ -8,14 +8,14 @@ priority, later the decision.
 
 The lanes of a warp take a vertex each. A lane reads its row up to the first neighbour that is
 earlier and not decided, and stores this place; all neighbours before it in the row are decided, so
-no edge is read twice. The warp lists its waiting vertices and polls two words of each: its own and
-that of the neighbour that it waits for. All lanes read a stretch of a long row together. A warp
-polls all its waiting vertices in rotation, so there is no deadlock: the first undecided vertex of
-the order waits for none.
+no edge is read twice. The warp lists its waiting vertices, the first KEPT in shared memory, and
+polls the word of the neighbour that each waits for; in sets also its own. All lanes read a stretch
+of a long row together. A warp polls all its waiting vertices in rotation, so there is no deadlock:
+the first undecided vertex of the order waits for none.
 
 Cost: a gather for each edge up to the neighbour that decides, one for each edge of a member of the
-set, two for each poll; no grid barrier. Sets wait in chains of 4 to 6 on graphs of every kind,
-colours in chains of 10 to 20 on meshes and roads (on R-MAT graphs of 1,600: `in_order.py`).
+set, one or two for each poll; no grid barrier. Sets wait in chains of 4 to 6 on graphs of every
+kind, colours in chains of 10 to 20 on meshes and roads (on R-MAT graphs of 1,600: `in_order.py`).
 
 Floor (H200): rmat21 has offsets, words and 32 bytes of each row to read, 0.03 ms; its gathers for a
 set, about ten a vertex, take 0.15. Measured, sets: rmat21 0.18 ms, rmat18 0.038, delaunay21 0.14,

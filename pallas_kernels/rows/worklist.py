@@ -2,6 +2,7 @@
 while there are few pieces."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -222,6 +223,7 @@ class Worklist:
         before they are written again.
         """
         k, width, part, count = self.k, self.width, s.part, s.count
+        last, more = refill or (None, None)
         half = lambda part: (part & 1) * (CAPACITY * width)  # noqa: E731
         begin = (part & 1) * self.pieces
 
@@ -271,13 +273,10 @@ class Worklist:
             k.store(self.found, (part + 1) & 1, 0, mask=k.thread == 0)
             self._clear_table()
             k.sync()
-            if refill is not None:
-                all_else, more = refill
-                empty = (all_else != 0) & (count == 0)
-                (count,) = k.if_(empty, lambda: more(put, listed), count)
+            if last is not None and more is not None:
+                empty = (last != 0) & (count == 0)
+                (count,) = k.if_(empty, functools.partial(more, put, listed), count)
             return part + 1, count
-
-        last = None if refill is None else refill[0]
 
         def going(part, count):
             small = count <= self.solo

@@ -8,12 +8,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.batching import while_going
-from .._core.compilation import one_program
-from .._core.native_loops import each, once, read, write
 from .._core.operation import Operation, typed
-from .._core.platforms import Backend, reaching
+from .._core.platforms import Backend
 from ..algebra.semirings import min_plus
 from ..graph import Graph
+from ..native import bind
 from .common.edges import degrees_without_loops, endpoints_of
 from .common.undirected import undirected
 from .components.api import connected_components
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from ..shapes import Int, Matrix
 
 
-@reaching
 def reverse_cuthill_mckee(
     G: Matrix, *, backend: Backend | None = None, method: str | None = None
 ) -> Int[Array, " n"]:
@@ -40,7 +38,7 @@ def reverse_cuthill_mckee(
         G: a `Graph` or a square sparse matrix with a symmetric pattern; values and self loops do
             not matter.
         backend: "cpu", "xla" or None.
-        method: "queue" (native loops on a CPU), "levels" (a sort of the vertices for each level,
+        method: "native" (C++, on a CPU), "levels" (a sort of the vertices for each level,
             elsewhere), or None for these. Both give the same order.
 
     Returns:
@@ -51,8 +49,8 @@ def reverse_cuthill_mckee(
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
 
-    Cost: some searches, each over all components; "queue" O(n log n + edges), "levels" a pass over
-    the edges and a sort of the vertices a level.
+    Cost: some searches of each component; "native" O(n log n + edges) each, "levels" searches all
+    components together, with a pass over the edges and a sort of the vertices a level.
 
     Source: Cuthill, McKee, "Reducing the bandwidth of sparse symmetric matrices", ACM National
     Conference 1969; George, Liu, "An implementation of a pseudoperipheral node finder", ACM TOMS 5,
@@ -64,16 +62,27 @@ def reverse_cuthill_mckee(
     >>> jsp.reverse_cuthill_mckee(path).tolist()
     [3, 1, 2, 0]
     """
-    graph = undirected(G, "reverse_cuthill_mckee")
-    return one_program(_backwards, graph, backend=backend, method=method)
+    return op(undirected(G, "reverse_cuthill_mckee"), backend=backend, method=method)
 
 
-def _backwards(graph: Graph, *, backend, method) -> Array:
+op = Operation("reverse_cuthill_mckee", types=lambda graph: typed(jnp.int32, graph.n))
+
+
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(graph: Graph) -> Array:
+    """A component after the other, in C++."""
+    exists = jnp.zeros(0, bool) if graph.exists is None else graph.exists
+    operands = graph.out.indptr, graph.out.indices, exists
+    return bind.call("reverse_cuthill_mckee", typed(jnp.int32, graph.n), *operands)
+
+
+@op.register("levels")
+def _backwards(graph: Graph) -> Array:
+    """A level of all components after the other, and that order reversed."""
     n = graph.n
     if n == 0:
         return jnp.zeros(0, jnp.int32)
-    roots, degree = _ends(graph)
-    order = op(graph, roots, degree, backend=backend, method=method)
+    order = _levels(graph, *_ends(graph))
     place = jnp.sum(order < n, dtype=jnp.int32) - 1 - jnp.arange(n, dtype=jnp.int32)
     return jnp.where(place >= 0, order[place], n)
 
@@ -132,63 +141,6 @@ def _ends(graph: Graph) -> tuple[Array, Array]:
     return while_going(lambda s: further(_Search(*s)), start, together=True)[0], degree
 
 
-def _types(graph, roots, degree):
-    return typed(jnp.int32, graph.n)
-
-
-op = Operation("reverse_cuthill_mckee", types=_types)
-
-
-@op.register("queue", backend="cpu")
-def _queue(graph: Graph, roots: Array, degree: Array) -> Array:
-    """Breadth-first search over neighbours in order of degree, in native loops."""
-    n, indptr, indices = graph.n, graph.out.indptr, graph.out.indices
-    if graph.nse == 0:
-        return jnp.sort(roots)
-    by_degree = jnp.argsort(degree, stable=True).astype(jnp.int32)
-
-    def sort_in(i, sorted_, place):
-        u = read(by_degree, i)
-
-        def edge(e, sorted_, place):
-            v = read(indices, e)
-
-            def put(v, slot, sorted_, place):
-                return v, slot, write(sorted_, slot, u), write(place, v, slot + 1)
-
-            return once(True, put, v, read(place, v), sorted_, place)[2:]
-
-        return each(read(indptr, u), read(indptr, u + 1), edge, sorted_, place)
-
-    # Rows are visited by degree, so that each column lists its entries in order of degree.
-    sorted_, _ = each(0, n, sort_in, jnp.zeros(graph.nse, jnp.int32), indptr[:-1])
-
-    def push(u, known, end, queue, seen):
-        # Vertices that are queued already are written to the slot after the last.
-        queue = write(queue, jnp.where(known, n, end), u)
-        return u, known, end + ~known, queue, write(seen, u, jnp.bool_(True))
-
-    def vertex(c):
-        i, end, queue, seen = c
-        v = read(queue, i)
-
-        def edge(e, end, queue, seen):
-            u = read(sorted_, e)
-            return once(True, push, u, read(seen, u), end, queue, seen)[2:]
-
-        return i + 1, *each(read(indptr, v), read(indptr, v + 1), edge, end, queue, seen)
-
-    def component(label, end, queue, seen):
-        root = read(roots, label)
-        first = once(root < n, push, root, jnp.bool_(False), end, queue, seen)[2:]
-        return lax.while_loop(lambda c: c[0] < c[1], vertex, (end, *first))[1:]
-
-    empty = jnp.full(n + 1, n, jnp.int32), jnp.zeros(n, bool)
-    end, queue, _ = each(0, n, component, jnp.int32(0), *empty)
-    return jnp.where(jnp.arange(n) < end, queue[:n], n)
-
-
-@op.register("levels")
 def _levels(graph: Graph, roots: Array, degree: Array) -> Array:
     """All components together: `first = places (min.first) A`, then a sort by (first, degree)."""
     n = graph.n

@@ -9,8 +9,8 @@ namespace jaxspv {
 
 // core[v] = max k: v lies in a subgraph whose vertices all have degree >= k in it. Without loops.
 // `order` is sorted by degree; the next vertex takes itself out of the degrees of its neighbours,
-// each of which then changes places with the first of its degree.
-inline void cores(const Matrix& g, Id* core) {
+// each of which then changes places with the first of its degree. Returns the largest.
+inline Id cores(const Matrix& g, Id* core) {
   Id most = 0;
   for (Id v = 0; v < g.rows; ++v) {
     Id degree = 0;
@@ -37,6 +37,7 @@ inline void cores(const Matrix& g, Id* core) {
       --core[u];
     }
   }
+  return g.rows ? core[order[g.rows - 1]] : 0;
 }
 
 }  // namespace jaxspv

@@ -43,9 +43,10 @@ JAXSPV_HANDLER(k_truss) {
   std::fill(data + top, data + g.slots, 0);
 }
 
+// (indptr, indices) -> core numbers, the largest
 JAXSPV_HANDLER(cores) {
   const Matrix g = square(call);
-  cores(g, vertices<Id>(call.result(0), g));
+  *array<Id>(call.result(1), 0) = cores(g, vertices<Id>(call.result(0), g));
 }
 
 // (indptr, indices) -> the column of each row, the row of each column; -1 for none

@@ -2,6 +2,7 @@
 #include "ffi.h"
 #include "operands.h"
 #include "path_tree.h"
+#include "several_paths.h"
 
 using namespace jaxspv;
 
@@ -62,4 +63,36 @@ JAXSPV_HANDLER(sums_along_paths) {
     for (int64_t e = 0; e < wanted; ++e) result[e] = T(at[e]);
   };
   call.operand(0).dtype == abi::kF64 ? run(double()) : run(float());
+}
+
+// (indptr, indices, weights, source, target) -> lengths (k,), vertices (k, n), edges (k,) of each
+// path, how many there are, the slots of their edges (k, n)
+JAXSPV_HANDLER(k_shortest_paths) {
+  const Matrix g = square(call);
+  const int64_t n = g.rows, k = length(call.result(0));
+  for (const int i : {1, 4}) {
+    expect(call.result(i).rank == 2 && call.result(i).dims[0] == k, "a result has another shape");
+    expect(call.result(i).dims[1] == n, "a result has another shape");
+  }
+  Id *vertices = array<Id>(call.result(1), 2), *slots = array<Id>(call.result(4), 2);
+  Id *hops = vector<Id>(call.result(2), k), &count = *array<Id>(call.result(3), 0);
+  std::fill(vertices, vertices + k * n, g.rows);
+  std::fill(slots, slots + k * n, g.slots);
+  std::fill(hops, hops + k, -1);
+  const Id source = *array<Id>(call.operand(3), 0), target = *array<Id>(call.operand(4), 0);
+  auto run = [&](auto zero) {
+    using T = decltype(zero);
+    const T* weights = entries<T>(call.operand(2), g);
+    T* lengths = vector<T>(call.result(0), k);
+    std::fill(lengths, lengths + k, std::numeric_limits<T>::infinity());
+    count = 0;
+    if (!g.holds(source) || !g.holds(target)) return;
+    for (const Path& path : SeveralPaths<T>(g, weights, target).run(source, Id(k))) {
+      std::copy(path.vertices.begin(), path.vertices.end(), vertices + count * n);
+      std::copy(path.slots.begin(), path.slots.end(), slots + count * n);
+      lengths[count] = T(path.length);
+      hops[count++] = Id(path.slots.size());
+    }
+  };
+  call.operand(2).dtype == abi::kF64 ? run(double()) : run(float());
 }

@@ -1,5 +1,7 @@
 """The C++ kernels of algorithms on structure, against NetworkX and SciPy."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import networkx as nx
@@ -102,9 +104,110 @@ def test_negative_and_infinite_weights_are_in_order():
     assert dropped == {(3, 4)}  # a cycle loses its largest
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_greedy_choices_and_orders_are_those_of_the_forms_in_xla(seed):
+    A, G = _graph(seed)
+    D, directed = _graph(seed, directed=True, density=0.03)
+    given = np.random.default_rng(seed).permutation(N)
+    for order in (None, given):
+        colors = np.asarray(_method(jsp.greedy_color, A, order).colors)
+        np.testing.assert_array_equal(colors, jsp.greedy_color(A, order, backend="xla").colors)
+        assert all(colors[u] != colors[v] for u, v in G.edges if u != v)
+    drawn = nx.greedy_color(G, strategy=lambda G, _: given.tolist())
+    np.testing.assert_array_equal(jsp.greedy_color(A, given).colors, [drawn[v] for v in range(N)])
+    key = jax.random.key(seed)
+    chosen = _method(jsp.maximal_independent_set, key, A)
+    same = jsp.maximal_independent_set(key, A, backend="xla")
+    np.testing.assert_array_equal(chosen.members, same.members)
+    assert int(chosen.count) == int(np.sum(chosen.members))
+    order = _method(jsp.reverse_cuthill_mckee, A)
+    np.testing.assert_array_equal(order, jsp.reverse_cuthill_mckee(A, backend="xla"))
+    assert sorted(order.tolist()) == list(range(N))
+    found = _method(jsp.topological_sort, D)
+    same = jsp.topological_sort(D, backend="xla")
+    jax.tree.map(np.testing.assert_array_equal, tuple(found), tuple(same))
+    acyclic = nx.is_directed_acyclic_graph(directed)
+    assert bool(found.acyclic) == bool(jsp.is_directed_acyclic_graph(D)) == acyclic
+    forward = jsp.select(D, jsp.operators.triu, 1)
+    generations = _method(jsp.topological_sort, forward).generations.tolist()
+    wanted = nx.topological_generations(
+        nx.from_scipy_sparse_array(forward.to_scipy(), create_using=nx.DiGraph)
+    )
+    assert all(generations[v] == k for k, layer in enumerate(wanted) for v in layer)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_communities_in_cpp(seed):
+    for A in (_graph(0)[0], _graph(1, directed=True, density=0.05)[0])[seed : seed + 1]:
+        for steps in (1, 3):
+            found = _method(jsp.label_propagation, A, steps)
+            same = jsp.label_propagation(A, steps, backend="xla")
+            jax.tree.map(np.testing.assert_array_equal, tuple(found), tuple(same))
+    A, G = _graph(seed)
+    for resolution in (0.5, 1.0):
+        found = _method(jsp.louvain, A, resolution=resolution)
+        labels = np.asarray(found.labels)
+        groups = [set(np.flatnonzero(labels == c).tolist()) for c in np.unique(labels)]
+        assert all(labels[min(group)] == min(group) for group in groups)
+        assert len(groups) == int(found.count)
+        quality = nx.community.modularity(G, groups, resolution=resolution)
+        assert float(found.modularity) == pytest.approx(quality, abs=1e-5)
+        known = nx.community.louvain_communities(G, resolution=resolution, seed=0)
+        assert quality > nx.community.modularity(G, known, resolution=resolution) - 0.02
+    D, directed = _graph(seed, directed=True)
+    labels = np.random.default_rng(seed).integers(0, 5, N)
+    groups = [set(np.flatnonzero(labels == c).tolist()) for c in range(5)]
+    quality = _method(jsp.modularity, D, labels, directed=True)
+    assert float(quality) == pytest.approx(nx.community.modularity(directed, groups), abs=1e-6)
+    slope = jax.grad(lambda w: jsp.modularity(A.with_data(w), labels, directed=False))(A.data)
+    same = jax.grad(lambda w: _modularity(A, w, labels))(A.data)
+    np.testing.assert_allclose(slope, same, atol=1e-6)
+
+
+def _modularity(A, w, labels):
+    """By dense arrays; the graph has no loops."""
+    W = jnp.zeros(A.shape).at[A.rowcol()].add(w)
+    k, total, labels = W.sum(1), W.sum(), jnp.asarray(labels)
+    return jnp.sum((labels[:, None] == labels) * (W - jnp.outer(k, k) / total)) / total
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_several_paths_match_networkx(seed):
+    A, G = _graph(seed, directed=True, density=0.08)
+    source, target = (int(v) for v in np.random.default_rng(seed).choice(np.arange(3, N), 2, False))
+    found = _method(jsp.k_shortest_paths, A, source, target, 6)
+    try:
+        paths = list(itertools.islice(nx.shortest_simple_paths(G, source, target, "weight"), 6))
+    except nx.NetworkXNoPath:
+        paths = []
+    assert int(found.count) == len(paths)
+    lengths = [nx.path_weight(G, path, "weight") for path in paths]
+    np.testing.assert_allclose(found.distances[: len(paths)], lengths)
+    for k in range(len(paths)):
+        assert nx.path_weight(G, found.path(k).tolist(), "weight") == pytest.approx(lengths[k])
+
+    weights = A.data + np.random.default_rng(seed).random(A.nse).astype(np.float32) / 8  # no ties
+
+    def total(w):
+        return jnp.sum(jsp.k_shortest_paths(A.with_data(w), source, target, 1).distances)
+
+    if paths:
+        best = jsp.k_shortest_paths(A.with_data(weights), source, target, 1).path(0).tolist()
+        row, col = (v.tolist() for v in A.rowcol())
+        edges = set(itertools.pairwise(best))
+        on_path = [(u, v) in edges for u, v in zip(row, col, strict=True)]
+        np.testing.assert_array_equal(jax.grad(total)(weights), np.float32(on_path))
+
+
 def test_graphs_without_edges_or_vertices():
     for n in (0, 3):
         A = jsp.from_edges([], [], np.zeros(0, np.float32), shape=(n, n))
+        assert _method(jsp.greedy_color, A).colors.tolist() == [0] * n
+        assert _method(jsp.maximal_independent_set, jax.random.key(0), A).count == n
+        assert _method(jsp.reverse_cuthill_mckee, A).tolist() == list(range(n))[::-1]
+        assert _method(jsp.topological_sort, A).order.tolist() == list(range(n))
+        assert _method(jsp.label_propagation, A).labels.tolist() == list(range(n))
+        assert _method(jsp.louvain, A).labels.tolist() == list(range(n))
         assert int(_method(jsp.triangle_count, A).count) == 0
         assert _method(jsp.core_number, A).cores.tolist() == [0] * n
         assert _method(jsp.strongly_connected_components, A).labels.tolist() == list(range(n))

@@ -18,6 +18,7 @@ from ..._core.operation import Operation, typed
 from ...formats import CSR
 from ...graph import Graph
 from ...native import bind
+from ...ops.write_rule.slots import chosen_slots, search
 
 
 def endpoints_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
@@ -59,12 +60,11 @@ def _scattered_degrees(graph: Graph) -> Array:
 
 def kept(A: CSR, keep: Array) -> CSR:
     """The entries of A where `keep` (nse,) holds, in the same capacity."""
-    n, number = A.shape[1], jnp.cumsum(keep, dtype=jnp.int32)
-    place = jnp.where(keep, number - 1, A.nse)
-    indices = jnp.full(A.nse, n, jnp.int32).at[place].set(A.indices, mode="drop")
-    data = jnp.zeros_like(A.data).at[place].set(A.data, mode="drop")
-    before = jnp.append(jnp.int32(0), number)
-    return dataclasses.replace(A, data=data, indices=indices, indptr=before[A.indptr])
+    slots, _ = chosen_slots(keep, capacity=A.nse, dtype=A.indptr.dtype)
+    indices = A.indices.at[slots].get(mode="fill", fill_value=A.shape[1])
+    data = A.data.at[slots].get(mode="fill", fill_value=0)
+    indptr = search((slots,), (A.indptr,))
+    return dataclasses.replace(A, data=data, indices=indices, indptr=indptr)
 
 
 def sliced_in_edges(graph: Graph, values: Array | None) -> dict[str, Array]:

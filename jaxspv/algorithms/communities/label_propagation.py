@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.indices import LIMIT
-from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
-from ...formats.convert.counting_sort import compressed_by_minor
 from ...graph import Graph, as_graph
+from ...native import bind
 from ...until import iteration_limit
 from ..common.edges import endpoints_of
 
@@ -55,7 +53,7 @@ def label_propagation(
         max_iterations: bound on the steps; it stops earlier where nothing changes.
         labels: (n,) int32 to start from, in [0, n); None: each vertex its own number.
         backend: "cpu", "xla" or None.
-        method: "counts" (native loops on a CPU), "sort" (labels sorted by vertex, elsewhere), None.
+        method: "native" (C++, on a CPU), "sort" (labels sorted by vertex, elsewhere), or None.
 
     Returns:
         `LabelPropagation(labels, iterations, converged)`.
@@ -102,50 +100,15 @@ def _repeat(step: Any, labels: Array, limit: Array) -> LabelPropagation:
     return lax.while_loop(lambda s: ~s.converged & (s.iterations < limit), again, first)
 
 
-@op.register("counts", backend="cpu")
-def _counts(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
-    """`count` has a number for each label, and is 0 between vertices."""
-    n, nse = graph.n, graph.nse
-    indptr, indices, sides = graph.out.indptr, graph.out.indices, 1
-    if n == 0 or nse == 0:
-        return _repeat(lambda labels: labels, labels, limit)
-    if not graph.symmetric:
-        if 2 * max(nse, n + 1) >= LIMIT:
-            return _sort(graph, labels, limit)
-        # One list of both directions: with a loop for each the body is too large to be native.
-        (ends, tails, _), sides = compressed_by_minor(indptr, indices, (n, n)), 2
-        indptr = jnp.concatenate([indptr, ends + nse])
-        indices = jnp.concatenate([indices, tails])
-
-    def step(labels):
-        def one_more(label, times, most, best, count):
-            wins = (times > most) | ((times == most) & (label < best))
-            most, best = jnp.where(wins, times, most), jnp.where(wins, label, best)
-            return label, times, most, best, write(count, label, times)
-
-        def vertex(v, count, new):
-            def note(e, most, best, count):
-                label = read(labels, read(indices, e))
-                return once(True, one_more, label, read(count, label) + 1, most, best, count)[2:]
-
-            def forget(e, count):
-                return (write(count, read(labels, read(indices, e)), jnp.int32(0)),)
-
-            def over_edges(body):
-                def side(s, *state):
-                    row = s * (n + 1) + v
-                    return each(read(indptr, row), read(indptr, row + 1), body, *state)
-
-                return side
-
-            start = jnp.int32(0), read(labels, v), count
-            _, best, count = each(0, sides, over_edges(note), *start)
-            (count,) = each(0, sides, over_edges(forget), count)
-            return count, write(new, v, best)
-
-        return each(0, n, vertex, jnp.zeros(n, jnp.int32), labels)[1]
-
-    return _repeat(step, labels, limit)
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
+    """A number for each label counts those of the neighbours, in C++."""
+    operands, results = (
+        (graph.out.indptr, graph.out.indices, labels, limit),
+        _types(graph, *[0] * 2),
+    )
+    found = bind.call("label_propagation", tuple(results), *operands, symmetric=graph.symmetric)
+    return LabelPropagation(*found)
 
 
 @op.register("sort")

@@ -16,11 +16,11 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend, reaching
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
+from ...native import bind
 from ..common.derivatives import constant
 from ..common.status import finished
 from ..common.undirected import undirected
 from ..common.weights import check_weights, with_real_weights
-from .louvain_cpu import sequential
 from .louvain_xla import Edges, quality_of, share, vectorised
 from .modularity import edge_weights, modularity
 
@@ -101,7 +101,7 @@ def louvain(
         resolution: larger ones favour smaller communities.
         weighted: whether values are weights; otherwise each entry counts 1.
         backend: "pallas", "cpu", "xla" or None.
-        method: "sequential" (native loops on a CPU), "in_kernels" (a launch a level on a GPU),
+        method: "native" (C++, on a CPU), "in_kernels" (a launch a level on a GPU),
             "vectorised" (elsewhere), or None to choose so.
 
     Returns:
@@ -176,12 +176,19 @@ def _not_in_kernels(graph, resolution, *, weighted) -> str | None:
     return None
 
 
-def _one_by_one(graph, weights, resolution):
-    """One vertex after the other, in native loops."""
-    return *sequential(graph.out.indptr, graph.out.indices, weights, resolution), jnp.int32(0)
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(graph, resolution, *, weighted):
+    """One vertex after the other, in C++."""
+    out, results = graph.out, _types(graph, resolution, weighted=weighted)[:3]
+    weights = graph.data if weighted else jnp.ones(graph.nse, jnp.float32)
+    operands = out.indptr, out.indices, weights.astype(jnp.float32), resolution
+    labels, levels, count = bind.call("louvain", results, *operands)
+    if graph.exists is not None:
+        labels = jnp.where(graph.exists, labels, -1)
+        count = jnp.sum(labels == jnp.arange(graph.n), dtype=jnp.int32)
+    return labels, count, levels, jnp.int32(0)
 
 
 # Half of the vertices move at a time: in one launch a level, or by sorts.
 op.register("in_kernels", backend="pallas", refuse=_not_in_kernels)(_named(in_kernels))
-op.register("sequential", backend="cpu")(_named(_one_by_one))
 op.register("vectorised")(_named(vectorised))

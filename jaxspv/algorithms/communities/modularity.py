@@ -10,6 +10,7 @@ from jax import Array
 from ..._core.operation import Operation, typed
 from ..._core.reductions import sum_in_double
 from ...graph import Graph, as_graph
+from ...native import bind
 from ...ops.products.mxv.api import mxv, vxm
 from ..common.edges import endpoints_of
 from ..common.undirected import is_undirected
@@ -76,6 +77,22 @@ def _types(graph, labels, resolution, *, weighted, directed):
 
 
 op = Operation("modularity", "definition", types=_types)
+
+
+def _not_native(graph, labels, resolution, *, weighted, directed) -> str | None:
+    if _dtype(graph, weighted) not in (jnp.float32, jnp.float64):
+        return "it takes weights of at most 64 bits"
+    return bind.refused()
+
+
+@op.register("native", backend="cpu", refuse=_not_native)
+def _native(graph: Graph, labels: Array, resolution: Array, *, weighted, directed) -> Array:
+    """One pass over the entries, in C++."""
+    dtype = _dtype(graph, weighted)
+    weights = graph.data.astype(dtype) if weighted else jnp.ones(graph.nse, dtype)
+    ends = graph.out.indptr, graph.out.indices
+    operands = *ends, weights, labels.astype(jnp.int32), resolution.astype(dtype)
+    return bind.call("modularity", typed(dtype), *operands, directed=directed)
 
 
 @op.register("sums")

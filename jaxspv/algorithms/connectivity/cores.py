@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from pallas_kernels.cores import cores as cores_kernel
 
 from ..._core.compat import kernels_refused
+from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
-from ..._core.platforms import Backend, reaching
+from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...formats import CSR
+from ...graph import Graph
 from ...native import bind
 from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.status import finished
@@ -75,7 +76,6 @@ def core_number(
     return finished(op(graph, backend=backend, method=method), "core_number")
 
 
-@reaching
 def k_core(
     G: Matrix, k: Count | None = None, *, backend: Backend | None = None, method: str | None = None
 ) -> CSR:
@@ -101,11 +101,17 @@ def k_core(
     6
     """
     graph = undirected(G, "k_core")
-    found = finished(op(graph, backend=backend, method=method), "k_core")
+    inside, found = one_program(_k_core, graph, k, backend=backend, method=method)
+    finished(found, "k_core")
+    return inside
+
+
+def _k_core(graph: Graph, k: Count | None, **how: Any) -> tuple[CSR, CoreNumbers]:
+    found = op(graph, **how)
     inside = found.cores >= (found.degeneracy if k is None else k)
     tail, head = endpoints_of(graph)
     both = [inside.at[end].get(mode="fill", fill_value=False) for end in (tail, head)]
-    return kept(graph.out, both[0] & both[1])
+    return kept(graph.out, both[0] & both[1]), found
 
 
 def _types(graph):
@@ -132,8 +138,9 @@ def _in_one_launch(graph):
 @op.register("native", backend="cpu", refuse=bind.refused)
 def _native(graph):
     """Vertices in order of degree, in C++."""
-    cores = jax.ShapeDtypeStruct((graph.n,), jnp.int32)
-    return _of(bind.call("cores", cores, graph.out.indptr, graph.out.indices), jnp.int32(0))
+    results = typed(jnp.int32, graph.n), typed(jnp.int32)
+    cores, largest = bind.call("cores", results, graph.out.indptr, graph.out.indices)
+    return CoreNumbers(cores, largest, jnp.int32(0))
 
 
 @op.register("peeling")

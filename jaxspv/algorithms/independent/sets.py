@@ -14,12 +14,12 @@ from pallas_kernels.independent.waiting import independent_set as set_kernel
 from pallas_kernels.independent.waiting_colors import coloring as coloring_of_short_chains
 
 from ..._core.compat import kernels_refused
-from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...algebra.semirings import min_second
 from ...graph import Graph
+from ...native import bind
 from ...ops.products.mxv.api import mxv
 from ..common.edges import endpoints_of, without_values
 from ..common.status import finished
@@ -73,8 +73,9 @@ def maximal_independent_set(
     Args:
         key: of `jax.random`.
         G: a `Graph` or a square sparse matrix with a symmetric pattern; self loops are ignored.
-        backend: "pallas", "xla" or None.
-        method: "waiting" (one launch on a GPU), "rounds" (elsewhere), or None for these.
+        backend: "pallas", "cpu", "xla" or None.
+        method: "native" (C++, on a CPU), "waiting" (one launch on a GPU), "rounds" (elsewhere), or
+            None for these.
 
     Returns:
         `IndependentSet(members, count, status)`.
@@ -115,7 +116,7 @@ def greedy_color(
             entries in their rows (from 256 on by its leading eight bits), at ties by a hash of
             their numbers, which keeps chains of neighbours short.
         backend: "pallas", "cpu", "xla" or None.
-        method: "greedy" (in order, on a CPU), "waiting" (one launch on a GPU, of sparse graphs
+        method: "native" (C++, on a CPU), "waiting" (one launch on a GPU, of sparse graphs
             without an order), "shortcuts" (one launch after a sort of the vertices), "rounds" (all
             whose neighbours before them have colours, elsewhere), or None for these. The colours
             are the same.
@@ -200,6 +201,11 @@ def _place(order: Array) -> Array:
     return jnp.zeros(n, jnp.int32).at[order].set(jnp.arange(n, dtype=jnp.int32))
 
 
+def _pair(graph: Graph, dtype: Any) -> tuple[Any, Any]:
+    """The types of what a handler gives for each vertex, and of their number."""
+    return typed(dtype, graph.n), typed(jnp.int32)
+
+
 def _members(graph: Graph, members: Array, status: Array | int = 0) -> IndependentSet:
     if graph.exists is not None:
         members = members & graph.exists
@@ -259,6 +265,16 @@ def _colored_in_one_launch(graph: Graph, order: Array | None) -> Coloring:
     return _colors(graph, *coloring_in_order(out.indptr, out.indices, order))
 
 
+@independent.register("native", backend="cpu", refuse=bind.refused)
+def _independent_in_cpp(graph: Graph, noise: Array) -> IndependentSet:
+    """One vertex after the other, in C++."""
+    operands = graph.out.indptr, graph.out.indices, ~_priority(graph, noise)
+    members, count = bind.call("independent_set", _pair(graph, jnp.bool_), *operands)
+    if graph.exists is not None:
+        return _members(graph, members)
+    return IndependentSet(members, count, jnp.int32(0))
+
+
 @independent.register("rounds")
 def _independent_in_rounds(graph: Graph, noise: Array) -> IndependentSet:
     """A round takes vertices that precede all open neighbours, and excludes their neighbours.
@@ -281,27 +297,13 @@ def _independent_in_rounds(graph: Graph, noise: Array) -> IndependentSet:
     return _members(graph, counts < 0)
 
 
-@colored.register("greedy", backend="cpu")
-def _colored_in_order(graph: Graph, order: Array | None) -> Coloring:
-    """`taken[c]` is the last vertex of the order that found a neighbour of colour c."""
-    n, indptr, indices = graph.n, graph.out.indptr, graph.out.indices
-    if n == 0 or graph.nse == 0:
-        return _colors(graph, jnp.zeros(n, jnp.int32))
-    order = _given(graph, order)
-
-    def vertex(i, colors, taken):
-        v = read(order, i)
-
-        def edge(e, taken):
-            c = read(colors, read(indices, e))
-            return (write(taken, jnp.where(c < 0, n + 1, c), i),)
-
-        (taken,) = each(read(indptr, v), read(indptr, v + 1), edge, taken)
-        (c,) = lax.while_loop(lambda c: read(taken, c[0]) == i, lambda c: (c[0] + 1,), (0 * i,))
-        return write(colors, v, c), taken
-
-    nothing = jnp.full(n + 2, -1, jnp.int32)
-    return _colors(graph, each(0, n, vertex, nothing[:n], nothing)[0])
+@colored.register("native", backend="cpu", refuse=bind.refused)
+def _colored_in_cpp(graph: Graph, order: Array | None) -> Coloring:
+    """One vertex after the other, in C++."""
+    by = _hashed(graph) if order is None else order
+    operands, ordered = (graph.out.indptr, graph.out.indices, by), order is not None
+    found = bind.call("greedy_color", _pair(graph, jnp.int32), *operands, ordered=ordered)
+    return _colors(graph, found[0], count=found[1])
 
 
 @colored.register("rounds")

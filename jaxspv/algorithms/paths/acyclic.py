@@ -10,12 +10,12 @@ from jax import Array, lax
 
 from ..._core.batching import while_going
 from ..._core.compilation import one_program
-from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ...formats import CSR
 from ...graph import Graph, as_graph
+from ...native import bind
 from ..bfs.api import many as bfs_of_sources
 from ..common.edges import endpoints_of, kept
 
@@ -47,7 +47,7 @@ def topological_sort(
     Args:
         G: a `Graph` or a square sparse matrix, A[i, j] the edge i -> j; values do not matter.
         backend: "cpu", "xla" or None.
-        method: "queue" (native loops on a CPU), "generations" (elsewhere), or None for these.
+        method: "native" (C++, on a CPU), "generations" (elsewhere), or None for these.
 
     Returns:
         `TopologicalOrder(order, generations, acyclic)`.
@@ -70,15 +70,14 @@ def topological_sort(
 
 
 def _sorted(graph: Graph, **how: Any) -> TopologicalOrder:
-    n, generations = graph.n, op(graph, **how)
+    n, (generations, acyclic) = graph.n, op(graph, **how)
     if graph.exists is not None:
         generations = jnp.where(graph.exists, generations, -1)
-    count = n if graph.num_vertices is None else graph.num_vertices
     valid = generations >= 0
     order = jnp.argsort(jnp.where(valid, generations, n), stable=True).astype(jnp.int32)
     found = jnp.sum(valid, dtype=jnp.int32)
     order = jnp.where(jnp.arange(n) < found, order, n)
-    return TopologicalOrder(order, generations, found == count)
+    return TopologicalOrder(order, generations, acyclic)
 
 
 def is_directed_acyclic_graph(
@@ -99,48 +98,25 @@ def is_directed_acyclic_graph(
     >>> bool(jsp.is_directed_acyclic_graph(jsp.from_edges([2, 0], [0, 2], shape=(3, 3))))
     False
     """
-    return topological_sort(G, backend=backend, method=method).acyclic
+    graph = as_graph(G, "is_directed_acyclic_graph", ())
+    return op(graph, backend=backend, method=method)[1]
 
 
-op = Operation("topological_sort", types=lambda graph: typed(jnp.int32, graph.n))
+def _types(graph):
+    return typed(jnp.int32, graph.n), typed(jnp.bool_)
 
 
-@op.register("queue", backend="cpu")
-def _queue(graph: Graph) -> Array:
-    """A vertex is queued when its last in-edge is removed (Kahn)."""
-    n, indptr, indices = graph.n, graph.out.indptr, graph.out.indices
-    if n == 0 or graph.nse == 0:
-        return jnp.zeros(n, jnp.int32)
-    missing = graph.in_degrees
-    (first,) = jnp.nonzero(missing == 0, size=n, fill_value=n)
-    queue = jnp.append(first.astype(jnp.int32), n)
+op = Operation("topological_sort", types=_types)  # (generations, whether every vertex has one)
 
-    def take(u, left, generation, end, queue, missing, generations):
-        # The place behind the end takes what is not queued yet.
-        queue, missing = write(queue, end, u), write(missing, u, left)
-        generations = write(generations, u, generation)
-        return u, left, generation, end + (left == 0), queue, missing, generations
 
-    def vertex(c):
-        i, end, queue, missing, generations = c
-        v = read(queue, i)
-        below = read(generations, v) + 1
-
-        def edge(e, end, queue, missing, generations):
-            u = read(indices, e)
-            found = u, read(missing, u) - 1, jnp.maximum(read(generations, u), below)
-            return once(True, take, *found, end, queue, missing, generations)[3:]
-
-        ends = read(indptr, v), read(indptr, v + 1)
-        return i + 1, *each(*ends, edge, end, queue, missing, generations)
-
-    start = (jnp.int32(0), jnp.sum(missing == 0, dtype=jnp.int32), queue, missing)
-    end = lax.while_loop(lambda c: c[0] < c[1], vertex, (*start, jnp.zeros(n, jnp.int32)))
-    return jnp.where(end[3] == 0, end[4], -1)
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(graph: Graph) -> tuple[Array, Array]:
+    """A vertex is queued when its last in-edge is removed (Kahn), in C++."""
+    return tuple(bind.call("generations", _types(graph), graph.out.indptr, graph.out.indices))
 
 
 @op.register("generations")
-def _generations(graph: Graph) -> Array:
+def _generations(graph: Graph) -> tuple[Array, Array]:
     """A round removes all vertices without in-edges."""
     n = graph.n
     tail, head = endpoints_of(graph)
@@ -153,7 +129,8 @@ def _generations(graph: Graph) -> Array:
         return jnp.where(now, k, generations), missing, k + 1, jnp.any(now)
 
     start = (jnp.full(n, -1, jnp.int32), graph.in_degrees, jnp.int32(0), jnp.asarray(n > 0))
-    return while_going(round_, start)[0]
+    generations = while_going(round_, start)[0]
+    return generations, jnp.all(generations >= 0)
 
 
 SOURCES = 32  # of a search: the bits of a word

@@ -9,11 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.compilation import one_program
+from ..._core.operation import Operation, typed
+from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ...formats import CSR
 from ...formats.csr import sorted_csr
 from ...graph import Graph, as_graph
+from ...native import bind
 from ...until import reached
 from ..common.edges import endpoints_of
 from ..common.sources import check_source
@@ -56,7 +58,14 @@ class ShortestPaths(NamedTuple):
 
 
 def k_shortest_paths(
-    G: Matrix, source: Count, target: Count, k: int, *, weighted: bool = True
+    G: Matrix,
+    source: Count,
+    target: Count,
+    k: int,
+    *,
+    weighted: bool = True,
+    backend: Backend | None = None,
+    method: str | None = None,
 ) -> ShortestPaths:
     """The k shortest paths without a vertex twice, shortest first.
 
@@ -71,6 +80,8 @@ def k_shortest_paths(
         source, target: vertices.
         k: how many, 1 or more.
         weighted: whether lengths are sums of weights, else numbers of edges.
+        backend: "cpu", "xla" or None.
+        method: "native" (C++, on a CPU), "searches" (elsewhere), or None for these.
 
     Returns:
         `ShortestPaths(distances, vertices, hops, count)`, float32 or the dtype of the weights.
@@ -84,7 +95,8 @@ def k_shortest_paths(
     Differentiable in the weights, both modes: 1 for each edge of a path.
 
     Cost: a search for each vertex of the paths found that has another way on, at most k n of them,
-    mostly of few vertices but with a pass over the edges each. Memory: 2 k n numbers.
+    mostly of few vertices, but in "searches" with a pass over the edges each. Memory: 2 k n
+    numbers.
 
     Source: Yen, "Finding the k shortest loopless paths in a network", Management Science 17, 1971;
     Lawler, "A procedure for computing the k best solutions to discrete optimization problems",
@@ -109,7 +121,8 @@ def k_shortest_paths(
     A = sorted_csr(graph.out)
     dtype = jnp.promote_types(A.dtype, jnp.float32)
     data = A.data.astype(dtype) if weighted else jnp.ones(A.nse, dtype)
-    return one_program(_search, dataclasses.replace(A, data=data), source, target, k=int(k))
+    A = dataclasses.replace(A, data=data)
+    return op(A, source, target, k=int(k), backend=backend, method=method)[0]
 
 
 class _Found(NamedTuple):
@@ -136,7 +149,32 @@ class _Found(NamedTuple):
         return _Found(*(a[slot] for a in self))
 
 
-def _search(A: CSR, source: Array, target: Array, *, k: int) -> ShortestPaths:
+def _types(A, source, target, *, k):
+    each, number = typed(jnp.int32, k, A.shape[0]), typed(jnp.int32)
+    return ShortestPaths(typed(A.dtype, k), each, typed(jnp.int32, k), number), each
+
+
+def _tangent(primals, tangents, result, *, k):
+    """The lengths follow the weights of the edges, which are in the slots of the result."""
+    slots = result[1]
+    return ShortestPaths(_total(tangents[0].data, slots), *[None] * 3), None  # type: ignore[arg-type]
+
+
+op = Operation("k_shortest_paths", _tangent, types=_types)  # (paths, slots of their edges)
+
+
+@op.register("native", backend="cpu", refuse=bind.refused)
+def _native(A: CSR, source: Array, target: Array, *, k: int) -> tuple[ShortestPaths, Array]:
+    """A search visits few vertices, in C++."""
+    paths, slots = _types(A, source, target, k=k)
+    operands = A.indptr, A.indices, A.data, source, target
+    *found, slots = bind.call("k_shortest_paths", (*paths, slots), *operands)
+    return ShortestPaths(*found), slots
+
+
+@op.register("searches")
+def _searches(A: CSR, source: Array, target: Array, *, k: int) -> tuple[ShortestPaths, Array]:
+    """A search passes over the edges."""
     n = A.shape[0]
     inf = jnp.asarray(jnp.inf, A.dtype)
     none = _Found(
@@ -150,8 +188,8 @@ def _search(A: CSR, source: Array, target: Array, *, k: int) -> ShortestPaths:
         path = path._replace(vertices=path.vertices.at[0].set(source))
         path = path._replace(distances=inf * 0, hops=jnp.int32(0))
         found = none.put(jnp.where((source == target) & (source < n), 0, k), path)
-        return ShortestPaths(*found[:3], jnp.sum(found.hops >= 0, dtype=jnp.int32))
-    leave = _Leaving(dataclasses.replace(A, data=lax.stop_gradient(A.data)), target)
+        return _result(A, found, jnp.full((k, n), A.nse, jnp.int32))
+    leave = _Leaving(A, target)
     nowhere = none.at(0)
     start = nowhere._replace(vertices=nowhere.vertices.at[0].set(source), hops=jnp.int32(1))
 
@@ -178,15 +216,18 @@ def _search(A: CSR, source: Array, target: Array, *, k: int) -> ShortestPaths:
     )
     found = state[2]
     slots = lax.map(lambda path: leave.slots(*path), (found.vertices, found.hops))
-    distances = jnp.where(found.hops >= 0, _total(A, slots), inf)
-    return ShortestPaths(
-        distances, found.vertices, found.hops, jnp.sum(found.hops >= 0, dtype=jnp.int32)
-    )
+    return _result(A, found, slots)
 
 
-def _total(A: CSR, slots: Array) -> Array:
+def _result(A: CSR, found: _Found, slots: Array) -> tuple[ShortestPaths, Array]:
+    distances = jnp.where(found.hops >= 0, _total(A.data, slots), jnp.inf)
+    count = jnp.sum(found.hops >= 0, dtype=jnp.int32)
+    return ShortestPaths(distances, found.vertices, found.hops, count), slots
+
+
+def _total(weights: Array, slots: Array) -> Array:
     """The sums of the weights in slots, over the last axis; slots behind the end count 0."""
-    return jnp.sum(A.data.at[slots].get(mode="fill", fill_value=0), axis=-1)
+    return jnp.sum(weights.at[slots].get(mode="fill", fill_value=0), axis=-1)
 
 
 class _Known(NamedTuple):
@@ -272,7 +313,7 @@ class _Leaving:
         tree = sssp(graph, spur, until=reached(self.target), delta=self.delta)
         valid = jnp.isfinite(tree.distances.at[self.target].get(mode="fill", fill_value=jnp.inf))
         vertices, hops = self._joined(path, place, tree.parents, valid)
-        length = _total(self.A, self.slots(vertices, hops))
+        length = _total(self.A.data, self.slots(vertices, hops))
         distance = jnp.where(valid, length, jnp.inf)
         return _Found(distance, vertices, hops, place)
 

@@ -86,7 +86,11 @@ def has_path(G: Matrix, source: Count, target: Count) -> Bool[Array, ""]:
     graph = as_graph(G, "has_path", ("bfs",))
     target = check_source(target, graph.n)
     levels = bfs(graph, source, until=reached(target), parents=False).levels
-    return jnp.asarray(levels).at[target].get(mode="fill", fill_value=-1) >= 0
+    return one_program(_is_reached, levels, target)
+
+
+def _is_reached(levels: Array, target: Array) -> Array:
+    return levels.at[target].get(mode="fill", fill_value=-1) >= 0
 
 
 def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> ShortestPath:
@@ -127,30 +131,33 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
     h = jnp.asarray(heuristic, dtype)
     if h.shape != (n,):
         raise ValueError(f"`heuristic` must have shape ({n},); got {h.shape}.")
-    reduced = one_program(_reduced, graph, h)
+    reduced, lengths = one_program(_reduced, graph, h)
     if is_concrete(reduced):
         least = float(np.asarray(reduced).min(initial=0))
         if least < -1e-4 * max(float(np.abs(np.asarray(h)).max(initial=0)), 1):
             raise ValueError(
                 f"`heuristic` must not fall by more than a weight; by {-least} it does."
             )
-    # Zero is what rounding makes negative, with the same slope, and a graph of new weights has no
-    # layouts.
-    least = lax.stop_gradient(jnp.minimum(reduced, 0))
-    bare = Graph(dataclasses.replace(graph.out, data=reduced - least))
+    bare = Graph(dataclasses.replace(graph.out, data=lengths))  # new weights have no layouts
     found = sssp(bare, source, until=reached(target))
     assert found.parents is not None
-    far = jnp.asarray(found.distances).at[target].get(mode="fill", fill_value=jnp.inf)
-    shift = h.at[source].get(mode="clip") - h.at[target].get(mode="clip")
-    settled = jnp.sum(jnp.isfinite(found.distances), dtype=jnp.int32)
-    return ShortestPath(far + shift, found.parents, settled)
+    numbers = one_program(_led, found.distances, h, source, target)
+    return ShortestPath(numbers[0], found.parents, numbers[1])
 
 
-def _reduced(graph: Graph, h: Array) -> Array:
+def _reduced(graph: Graph, h: Array) -> tuple[Array, Array]:
+    """The reduced weights, and without what rounding makes negative, with the same slope."""
     tail, head = endpoints_of(graph)
-    valid = tail < graph.n
     change = h.at[head].get(mode="clip") - h.at[tail].get(mode="clip")
-    return jnp.where(valid, graph.data.astype(h.dtype) + change, 0)
+    reduced = jnp.where(tail < graph.n, graph.data.astype(h.dtype) + change, 0)
+    return reduced, reduced - lax.stop_gradient(jnp.minimum(reduced, 0))
+
+
+def _led(distances: Array, h: Array, source: Array, target: Array) -> tuple[Array, Array]:
+    """The distance of the target by the weights of the graph; how many vertices are settled."""
+    far = distances.at[target].get(mode="fill", fill_value=jnp.inf)
+    shift = h.at[source].get(mode="clip") - h.at[target].get(mode="clip")
+    return far + shift, jnp.sum(jnp.isfinite(distances), dtype=jnp.int32)
 
 
 def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> AllPairs:

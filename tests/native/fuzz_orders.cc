@@ -1,0 +1,191 @@
+// Random graphs through the headers of orders, greedy choices, communities and several paths, for the
+// sanitizers. usage: fuzz_orders COUNT [FIRST SEED]; ends with 1 at the first wrong answer.
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <set>
+
+#include "communities.h"
+#include "convert.h"
+#include "greedy.h"
+#include "orders.h"
+#include "parallel.h"
+#include "random_matrices.h"
+#include "several_paths.h"
+
+// Sets, colours, orders and communities by their definitions; k shortest paths by trying all.
+bool orders(Case& c) {
+  const int seed = c.seed;
+  const Id n = c.in(0, 30);
+  const Sparse d = c.sparse(n, n, 2);
+  std::vector<Row> both(n);
+  for (Id u = 0; u < n; ++u)
+    for (auto [v, w] : d.rows[u]) both[u][v] = both[v][u] = std::abs(w);
+  const Sparse s(both, n);
+  const Matrix D = d.matrix(), S = s.matrix();
+  Threads threads{c.random, {}};
+  Team team(Pool{&threads, &Threads::schedule, c.in(1, 4)});
+
+  std::vector<Id> key(n), place(n), color(n);
+  std::vector<uint8_t> member(n);
+  for (auto& x : key) x = c.in(-3, 3);
+  const auto order = order_of(key.data(), n);
+  for (Id i = 0; i < n; ++i) place[order[i]] = i;
+  for (Id i = 1; i < n; ++i)
+    CHECK(std::make_pair(key[order[i - 1]], order[i - 1]) < std::make_pair(key[order[i]], order[i]))
+  Id members = independent_set(S, order, member.data()), colors = greedy_color(S, order.data(), color.data());
+  for (Id v = 0; v < n; ++v) {
+    bool free = true;
+    std::set<Id> used;
+    for (auto [u, w] : both[v])
+      if (place[u] < place[v]) free &= !member[u], used.insert(color[u]);
+    Id least = 0;
+    while (used.count(least)) ++least;
+    CHECK(bool(member[v]) == free && color[v] == least && color[v] < colors)
+    members -= member[v];
+  }
+  CHECK(members == 0)
+
+  std::vector<Id> generation(n), longest(n, 0);
+  const Id placed = generations(D, generation.data());
+  for (Id round = 0; round <= n; ++round)  // a path of more than n edges passes a cycle
+    for (Id u = 0; u < n; ++u)
+      for (auto [v, w] : d.rows[u]) longest[v] = std::min(std::max(longest[v], longest[u] + 1), 2 * n);
+  for (Id round = 0; round <= n; ++round)
+    for (Id u = 0; u < n; ++u)
+      for (auto [v, w] : d.rows[u]) longest[v] = std::min(std::max(longest[v], longest[u] + 1), 2 * n);
+  Id acyclic = 0;
+  for (Id v = 0; v < n; ++v) {
+    CHECK(generation[v] == (longest[v] >= n ? -1 : longest[v]))
+    acyclic += generation[v] >= 0;
+  }
+  CHECK(placed == acyclic)
+
+  std::vector<uint8_t> exists(n);
+  for (Id v = 0; v < n; ++v) exists[v] = !both[v].empty() || c.in(0, 1);
+  std::vector<Id> found(n), root(n);
+  CuthillMcKee(S).run(exists.data(), found.data());
+  std::set<Id> seen;
+  Id there = 0;
+  for (Id v = 0; v < n; ++v) there += exists[v];
+  for (Id i = there; i-- > 0;) {  // in the order of the searches: each after a neighbour, or a root
+    const Id v = found[i];
+    CHECK(v >= 0 && v < n && exists[v] && !seen.count(v))
+    bool after = false, open = false;
+    for (auto [u, w] : both[v]) after |= u != v && seen.count(u);
+    for (const Id u : seen)
+      for (auto [x, w] : both[u]) open |= !seen.count(x);
+    CHECK(after == open)
+    seen.insert(v);
+  }
+  for (Id i = there; i < n; ++i) CHECK(found[i] == n)
+
+  std::vector<Id> label(n), want(n);
+  for (auto& x : label) x = c.in(0, std::max(0, n - 1));
+  const auto start = label;
+  for (Id v = 0; v < n; ++v) {
+    std::map<Id, Id> count;
+    for (auto [u, w] : d.rows[v]) ++count[start[u]];
+    for (Id u = 0; u < n; ++u) if (d.rows[u].count(v)) ++count[start[u]];
+    Id most = 0;
+    want[v] = start[v];
+    for (auto [l, times] : count) if (times > most) most = times, want[v] = l;
+  }
+  std::vector<Id> ptr(n + 1), row(d.idx.size()), slot(d.idx.size());
+  transpose(D, D.slots, n, ptr.data(), row.data(), slot.data());
+  const Matrix T{n, n, D.slots, ptr.data(), row.data()};
+  Id steps;
+  const bool converged = propagate_labels(team, D, &T, 1, label.data(), &steps);
+  CHECK(label == want && steps == (n > 0) && converged == (start == want))
+
+  std::vector<float> weight(s.data.begin(), s.data.end());
+  const double resolution = c.in(1, 3) / 2.0;
+  Louvain(S, weight.data(), resolution).run(label.data());
+  double inside = 0, total = 0, expected = 0;
+  std::vector<double> strength(n, 0);
+  for (Id u = 0; u < n; ++u) {
+    CHECK(label[label[u]] == label[u] && label[u] <= u)
+    for (auto [v, w] : both[u]) {
+      const double both_ends = u == v ? 2 * w : w;
+      total += both_ends, strength[u] += both_ends;
+      if (label[u] == label[v]) inside += both_ends;
+    }
+  }
+  double own = 0;  // of each vertex alone
+  for (Id u = 0; u < n && total > 0; ++u) {
+    if (both[u].count(u)) own += 2 * both[u][u] / total;
+    own -= resolution * strength[u] / total * strength[u] / total;
+    for (Id v = 0; v < n; ++v)
+      if (label[u] == label[v]) expected += strength[u] / total * strength[v] / total;
+  }
+  const double quality = total > 0 ? inside / total - resolution * expected : 0;
+  CHECK(std::abs(modularity(S, weight.data(), label.data(), resolution, false) - quality) < 1e-9)
+  CHECK(quality >= own - 1e-6)
+
+  if (n == 0) return true;
+  std::vector<float> length(d.data.begin(), d.data.end());
+  for (auto& x : length) x = std::abs(x);
+  const Id source = c.in(0, n - 1), target = c.in(0, n - 1), k = c.in(1, 8);
+  std::vector<double> all;
+  std::vector<uint8_t> passed(n, 0);
+  std::function<void(Id, double)> walk = [&](Id v, double sum) {
+    if (v == target) return all.push_back(sum);
+    passed[v] = 1;
+    for (auto [u, w] : d.rows[v])
+      if (!passed[u] && all.size() < 20000) walk(u, sum + std::abs(w));
+    passed[v] = 0;
+  };
+  walk(source, 0);
+  if (all.size() >= 20000) return true;
+  std::sort(all.begin(), all.end());
+  const auto paths = SeveralPaths<float>(D, length.data(), target).run(source, k);
+  CHECK(paths.size() == std::min(all.size(), size_t(k)))
+  std::set<std::vector<Id>> different;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const auto& vertices = paths[i].vertices;
+    CHECK(std::abs(paths[i].length - all[i]) < 1e-6 && different.insert(vertices).second)
+    CHECK(vertices.front() == source && vertices.back() == target && vertices.size() == paths[i].slots.size() + 1)
+    CHECK(std::set<Id>(vertices.begin(), vertices.end()).size() == vertices.size())
+    for (size_t j = 0; j + 1 < vertices.size(); ++j) {
+      const Id e = paths[i].slots[j];
+      CHECK(e >= d.ptr[vertices[j]] && e < d.ptr[vertices[j] + 1] && d.idx[e] == vertices[j + 1])
+    }
+  }
+  return true;
+}
+
+// Any bytes as offsets and indices: what `valid` lets through is safe to walk.
+bool safe(Case& c) {
+  Sparse a = c.sparse(c.in(0, 20), c.in(1, 20), 4);
+  a.columns = Id(a.rows.size());
+  for (auto* list : {&a.ptr, &a.idx})
+    for (auto& v : *list)
+      if (c.in(0, 19) == 0) v = c.in(0, 1) ? Id(c.random()) : c.in(-2, 25);
+  const Matrix A = a.matrix();
+  if (!valid(A)) return true;
+  Team alone;
+  std::vector<Id> label(A.rows);
+  std::vector<Id> any_order(A.rows), steps(1);
+  for (auto& v : any_order) v = c.in(0, 9) ? c.in(-2, A.rows + 1) : Id(c.random());
+  std::vector<uint8_t> members(A.rows);
+  independent_set(A, order_of(any_order.data(), A.rows), members.data());
+  greedy_color(A, any_order.data(), label.data());
+  generations(A, label.data());
+  CuthillMcKee(A).run(nullptr, label.data());
+  std::vector<float> weight(A.slots);
+  for (auto& x : weight) x = c.in(0, 5) ? float(c.in(-3, 9)) : c.in(0, 1) ? NAN : INFINITY;
+  modularity(A, weight.data(), any_order.data(), 1.0, c.in(0, 1) != 0);
+  propagate_labels(alone, A, nullptr, 3, any_order.data(), steps.data());
+  Louvain(A, weight.data(), 1.0).run(label.data());
+  if (A.rows) SeveralPaths<float>(A, weight.data(), c.in(0, A.rows - 1)).run(c.in(0, A.rows - 1), 3);
+  return true;
+}
+
+int main(int count, char** arguments) {
+  const int first = count > 2 ? std::atoi(arguments[2]) : 0;
+  for (int seed = first; seed < first + std::atoi(arguments[1]); ++seed) {
+    Case one(seed), two(seed);
+    if (!orders(one) || !safe(two)) return 1;
+  }
+  std::puts("ok");
+}

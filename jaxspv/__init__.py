@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 _collects = _gc.isenabled()
 _gc.disable()  # a full collection, of all that JAX made, would take a fifth of the import
 try:
-    from . import _on_mesh as _on_mesh
     from . import config as config
     from . import generators as generators
     from . import graphblas as graphblas

@@ -1,11 +1,10 @@
-"""Registers the functions that run on a sharded graph, and their forms by GPU kernels."""
+"""The functions that run on a sharded graph; imported when one is first called."""
 
 from .algorithms.bfs.mesh import sharded_bfs
 from .algorithms.components.mesh import sharded_connected_components
 from .algorithms.pagerank.mesh import sharded_pagerank
 from .algorithms.sssp.mesh import sharded_sssp
 from .algorithms.triangles.mesh import sharded_triangle_count
-from .ops.products import mesh_gpu as _products_gpu  # noqa: F401
 from .ops.products.mesh import (
     row_sharded_mxm,
     sharded_apply,
@@ -14,9 +13,8 @@ from .ops.products.mesh import (
     sharded_reduce,
     sharded_vxm,
 )
-from .sharding.graph import ShardedGraph
 
-ShardedGraph.__jaxspv_functions__ = {  # what public functions call for one
+FUNCTIONS = {  # what public functions call for one
     "mxv": sharded_mxv,
     "vxm": sharded_vxm,
     "mxm": sharded_mxm,

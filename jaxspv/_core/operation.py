@@ -24,22 +24,12 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from .compilation import PROGRAMS, as_array, is_eager
 from .derivatives import instantiate, is_inexact, jvp_of_perturbed, transpose_of_tangent
-from .operations.call import (
-    Call,
-    Form,
-    Refuse,
-    Types,
-    alike,
-    call_of,
-    never,
-    structs,
-    types_of,
-    x64,
-)
+from .operations.call import Call, Form, Types, alike, call_of, structs, types_of, x64
 from .operations.lanes import over_lanes, summed
 from .operations.plan import Plan, foreign_calls_refused
 from .operations.results import asked, results_of
-from .platforms import BACKENDS, EVERYWHERE, PLATFORM_OF, WORDS, Backend, inside, situation
+from .operations.table import Table
+from .platforms import EVERYWHERE, PLATFORM_OF, WORDS, Backend, inside, situation
 
 
 def typed(dtype: Any, *shape: int) -> Any:
@@ -55,7 +45,7 @@ def live(jaxpr: Any) -> Any:
 OPERATIONS: dict[Primitive, Operation] = {}  # by which `explain` finds them in a jaxpr
 
 
-class Operation:
+class Operation(Table):
     """One operation: a primitive, the table of its forms, its types and derivatives.
 
     Args:
@@ -85,11 +75,9 @@ class Operation:
         advice: Callable[..., Sequence[str]] | None = None,
         internal: bool = False,
     ):
-        self.name = name
+        super().__init__(name, internal)
         self.tangent = self._tangent_of_definition if tangent == "definition" else tangent
         self.transpose, self.linear, self.types, self.advice = transpose, linear, types, advice
-        self.internal = internal
-        self.impls: list[Form] = []
         self.primitive = primitive = Primitive(name.replace(" ", "_"))
         primitive.multiple_results = True
         primitive.def_abstract_eval(self._abstract)
@@ -105,28 +93,6 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"Operation({self.name!r})"
-
-    def register(
-        self,
-        name: str,
-        *,
-        backend: Backend = "xla",
-        refuse: Refuse = never,
-        batched: Callable[..., Any] | Literal["map", "vmap"] | None = None,
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator adding a form; of one backend the first registered is preferred.
-
-        `batched(axis_size, in_batched, *operands, **static)` gives the result of a vmap, every leaf
-        with a leading axis; "map": `lax.map` over the lanes; "vmap": JAX's own batching. Without
-        it: of "xla" "vmap", of "cpu" "map", of "pallas" what the form in XLA does.
-        """
-
-        def add(run):
-            self.impls.append(Form(name, backend, run, batched, refuse))
-            results_of.cache_clear()
-            return run
-
-        return add
 
     def __call__(
         self,
@@ -156,49 +122,6 @@ class Operation:
         return jax.tree.unflatten(structure, self.primitive.bind(*alike(leaves), call=call))
 
     # ---- The choice ----
-
-    def plan(
-        self,
-        *operands: Any,
-        backend: Backend | None = None,
-        method: str | None = None,
-        platform: str | None = None,
-        **static: Any,
-    ) -> Plan:
-        """Chooses, for each backend, the first form that does not refuse.
-
-        With `platform` it asks only the forms for that one, and all where these refuse.
-
-        Raises:
-            ValueError: `backend` or `method` names nothing that exists.
-            NotImplementedError: every form refuses; says why for each.
-        """
-        if backend is not None and backend not in BACKENDS:
-            raise ValueError(f"`backend` must be one of {BACKENDS} or None; got {backend!r}.")
-        names = [impl.name for impl in self.impls]
-        if method is not None and method not in names:
-            raise ValueError(f"`method` must be one of {sorted(set(names))}; got {method!r}.")
-        allowed = situation().allowed if backend is None else (backend,)
-        chosen, refused = [], []
-        asked_for = [k for k in BACKENDS if platform in (None, PLATFORM_OF.get(k, platform))]
-        for kind in asked_for:
-            for impl in (i for i in self.impls if i.backend == kind):
-                if kind not in allowed:
-                    reason = f"backend={backend or allowed[-1]!r} was asked for"
-                elif method is not None and impl.name != method:
-                    reason = f"method={method!r} was asked for"
-                else:
-                    reason = impl.refuse(*operands, **static)
-                if reason is None:
-                    chosen.append(impl)
-                    break
-                refused.append((impl, reason))
-        if not chosen and platform is not None:
-            return self.plan(*operands, backend=backend, method=method, **static)
-        if not chosen:
-            listing = "\n  ".join(f"{impl}: {why}" for impl, why in refused)
-            raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
-        return Plan(self.name, tuple(chosen), tuple(refused), internal=self.internal)
 
     def _results(self, call: Call, types: Types) -> tuple[Any, Types]:
         """The structure and the types of the results, without the axes of vmap."""

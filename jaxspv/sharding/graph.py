@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -54,8 +55,6 @@ class ShardedGraph(Products):
     (3, [0, 1, 2])
     """
 
-    __jaxspv_functions__: ClassVar[dict[str, Callable[..., Any]]] = {}  # set by `sharding.api`
-
     data: Shaped[Array, "R C nse"]
     indices: Int[Array, "R C nse"]
     indptr: Int[Array, "R C offsets"]
@@ -65,6 +64,12 @@ class ShardedGraph(Products):
     part: Partition = static()
     unique: bool = static(default=True)
     symmetric: bool = static(default=False)
+
+    @property
+    def __jaxspv_functions__(self) -> dict[str, Callable[..., Any]]:
+        """What public functions call for it: what needs a mesh is imported when it is used."""
+        package = __name__.partition(".")[0]
+        return importlib.import_module(f"{package}._on_mesh").FUNCTIONS
 
     @property
     def n(self) -> int:

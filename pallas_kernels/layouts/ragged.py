@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 I32 = jnp.int32
+LIMIT = 2**31 - 2**22  # rows and entries together that int32 can count in a kernel
 PIECES, LEAST = 8, 1 << 20  # more than LEAST entries are processed in PIECES parts, to save memory
 
 

@@ -11,10 +11,9 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..layouts.ragged import LIMIT
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Value
-
-LIMIT = 2**31 - 2**22  # rows and entries together that int32 can count
 
 
 class Shape(typing.Protocol):

@@ -38,15 +38,10 @@ from ..frontier.carry import Carry
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Mask, Operand, Value
 from .problem import MAX, Arrays, Problem, Word
+from .widths import most_rounds
 
 DOUBLINGS = 60  # the width is doubled at most so often
 ROUNDS = 16  # small rounds are joined among the first so many rounds
-
-
-def most_rounds(n: int) -> int:
-    """Rounds after which a search that extends labels by a user's function ends: some cycle
-    improves them for ever, or until rounding or clamping holds them."""
-    return max(1 << 17, 8 * n)
 
 
 @dataclasses.dataclass

@@ -10,8 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.bfs.api import bfs as bfs_kernel
-from pallas_kernels.bfs.multi_source import bfs_sources as bfs_sources_kernel
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 
 from ..._core.batching import one_by_one
@@ -190,6 +188,8 @@ def _adjacency(graph: Graph) -> Adjacency:
 @op.register("persistent", backend="pallas", refuse=_not_persistent, batched=_together)
 def _persistent(graph, source, until, *, parents, deterministic, bounds):
     """The whole traversal in one launch, with grid barriers between its levels."""
+    from pallas_kernels.bfs.api import bfs as bfs_kernel
+
     stop, targets = (None, None) if until is None else until.in_kernel(bounds)
     levels, tree, num_levels, status = bfs_kernel(
         _adjacency(graph),
@@ -259,6 +259,7 @@ def _not_persistent_sources(graph, sources, **_) -> str | None:
 )
 def _persistent_sources(graph, sources, *, parents, deterministic):
     """All levels of 32 sources in one launch; a launch for each 32 sources."""
+    from pallas_kernels.bfs.multi_source import bfs_sources as bfs_sources_kernel
 
     def some(sources):
         return bfs_sources_kernel(

@@ -9,8 +9,6 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from pallas_kernels.bfs.tile import KERNELS, Search, Side, tile_bfs
-
 from ..._core.batching import batch_any
 from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
@@ -23,6 +21,7 @@ from ...graph import Graph, as_graph, register_layout
 from ...ops.products.common.expand import edge_slots, select_runs
 from .xla import parents_by_entries
 
+KERNELS = ("push_csc", "push_csr", "pull_csc")
 CHUNK = 1 << 10  # pairs of a vertex and a tile a step looks at
 
 Stop = Callable[[Array, Array, Array], Any]
@@ -271,6 +270,8 @@ def _no_kernel(A, source, until, *, bounds, **_) -> str | None:
 @op.register("tile", backend="pallas", refuse=_no_kernel, batched="map")
 def _kernel(A, source, until, *, parents, bounds, rule):
     """TileBFS in one launch; parents are found from the levels by a pass over all entries."""
+    from pallas_kernels.bfs.tile import Search, Side, tile_bfs
+
     stop, targets = (None, None) if until is None else until.in_kernel(bounds)
     out, inn = (
         Side(s.tile_ptr, s.tile_minor, s.words, s.rest_ptr, s.rest_minor)

@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.betweenness import betweenness as betweenness_kernel
-
 from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.native_loops import each, read, write
@@ -263,6 +261,8 @@ def _not_by_blocks(graph, sources, *, weighted, **_) -> str | None:
 @op.register("blocks", backend="pallas", refuse=_not_by_blocks)
 def _blocks(graph, sources, *, weighted, endpoints):
     """Each thread block searches and accumulates for one source after the other; one launch."""
+    from pallas_kernels.betweenness import betweenness as betweenness_kernel
+
     del weighted
     out, inn = graph.out, graph.out
     if not graph.symmetric:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from pallas_kernels.communities.louvain import moves
-
 from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
@@ -52,6 +50,8 @@ def _moved(n: int, edges: Edges, resolution: Array, **how) -> tuple[Array, Array
     Sums of rows are differences of sums up to a place: integers are exact, and scatters to sorted
     places are slow on a GPU (rmat21: 100 ms for one, 925 ms for all of Louvain).
     """
+    from pallas_kernels.communities.louvain import moves
+
     bounds = jnp.arange(n + 1, dtype=jnp.int32)
     indptr = jnp.searchsorted(edges.tail, bounds, method="scan_unrolled")
     up_to = jnp.append(jnp.int32(0), jnp.cumsum(edges.weight, dtype=jnp.int32))

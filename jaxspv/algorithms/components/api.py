@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from pallas_kernels.components.one_gpu import components as components_kernel
-
 from ..._core.batching import while_going
 from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
@@ -91,6 +89,8 @@ def _not_afforest(graph) -> str | None:
 @op.register("afforest", backend="pallas", refuse=_not_afforest)
 def _afforest(graph):
     """Hooking of a few sampled edges, compression, then the rest, in one launch."""
+    from pallas_kernels.components.one_gpu import components as components_kernel
+
     out = graph.out
     labels, status, count = components_kernel(out.indptr, out.indices, symmetric=graph.symmetric)
     return Components(labels, count, status) if graph.exists is None else _of(labels, graph, status)

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from pallas_kernels.cores import cores as cores_kernel
-
 from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
@@ -132,6 +130,8 @@ def _not_in_one_launch(graph) -> str | None:
 @op.register("levels", backend="pallas", refuse=_not_in_one_launch)
 def _in_one_launch(graph):
     """Levels and rounds of one launch."""
+    from pallas_kernels.cores import cores as cores_kernel
+
     return CoreNumbers(*cores_kernel(graph.out.indptr, graph.out.indices))
 
 

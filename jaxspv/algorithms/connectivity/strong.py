@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from pallas_kernels.strong import strong as strong_kernel
-
 from ..._core.batching import while_going
 from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
@@ -103,6 +101,8 @@ def _not_in_one_launch(graph) -> str | None:
 @op.register("signatures", backend="pallas", refuse=_not_in_one_launch)
 def _signatures(graph):
     """The component of a pivot, then the others by signatures, in one launch."""
+    from pallas_kernels.strong import strong as strong_kernel
+
     into = _in_edges(graph)
     ends = jnp.concatenate([graph.out.indptr, graph.nse + into[0]])
     degrees = jnp.minimum(graph.out_degrees, jnp.diff(into[0]))

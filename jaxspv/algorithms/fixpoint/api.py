@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from pallas_kernels.sssp.rounds import most_rounds
+from pallas_kernels.sssp.widths import most_rounds
 
 from ..._core.batching import vmapped
+from ..._core.compilation import on_gpu
 from ..._core.native_loops import read
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
@@ -24,9 +25,7 @@ from ...ops.products.common.elementwise import trace
 from ...ops.products.spmv.api import op as spmv_op
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.status import finished
-from . import gpu_dense
 from .cpu import run_frontier_cpu
-from .gpu_push import not_persistent, persistent, push_layout, push_revalued
 from .jvp import tangent
 from .step import Call, loop_of, of_call, push_of
 from .xla import differs, run_dense, run_frontier
@@ -235,13 +234,21 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
 
 
 def _revalue(layout: FixpointLayout, graph: Graph) -> FixpointLayout:
-    push = None if layout.push is None else push_revalued(layout.push, graph)
-    return FixpointLayout(None, push)
+    if layout.push is None:
+        return FixpointLayout(None, None)
+    from .gpu_push import push_revalued
+
+    return FixpointLayout(None, push_revalued(layout.push, graph))
 
 
 @register_layout("fixpoint", revalue=_revalue)
 def _layout(graph: Graph) -> FixpointLayout:
-    return FixpointLayout(gpu_dense.kernel_layout(graph), push_layout(graph))
+    if not on_gpu(graph.out.indices):
+        return FixpointLayout(None, None)
+    from .gpu_dense import kernel_layout
+    from .gpu_push import push_layout
+
+    return FixpointLayout(kernel_layout(graph), push_layout(graph))
 
 
 def _tangent(primals, tangents, result, **static):
@@ -263,6 +270,7 @@ def _types(semiring, graph, x0, *_, **__):
 
 
 op = Operation("fixpoint", _tangent, types=_types, advice=_advice)
+op.gpu_forms_in(f"{__package__}.gpu")
 
 
 @of_call
@@ -283,14 +291,8 @@ def _not_pushed(call: Call) -> str | None:
     return None if reason is None else f"`update` uses `{reason}`, which is not element-wise"
 
 
-def _vectors_vectorised(axis_size, in_batched, *operands, **static):
+def vectors_vectorised(axis_size, in_batched, *operands, **static):
     return vmapped(functools.partial(_dense, **static), axis_size, in_batched, *operands)
-
-
-@op.register("frontier", backend="pallas", refuse=not_persistent, batched=_vectors_vectorised)
-def _persistent(*operands, **static):
-    """The whole loop in one launch: changed elements are pushed without a barrier for rounds."""
-    return Fixpoint(*persistent(*operands, **static))
 
 
 @op.register("frontier", backend="cpu", refuse=_not_pushed)
@@ -301,7 +303,7 @@ def _frontier_cpu(call: Call) -> Fixpoint:
     return Fixpoint(*found, jnp.int32(0))
 
 
-@op.register("frontier", refuse=_not_pushed, batched=_vectors_vectorised)
+@op.register("frontier", refuse=_not_pushed, batched=vectors_vectorised)
 @of_call
 def _frontier(call: Call) -> Fixpoint:
     """The elements that changed push to their out-neighbours; monotone loops."""
@@ -312,17 +314,10 @@ def _frontier(call: Call) -> Fixpoint:
 @of_call
 def _dense(call: Call) -> Fixpoint:
     """A product and an update of all elements in every step."""
-    return _finite(call, Fixpoint(*run_dense(loop_of(call)), jnp.int32(0)))
+    return finite(call, Fixpoint(*run_dense(loop_of(call)), jnp.int32(0)))
 
 
-@op.register("dense", backend="pallas", refuse=gpu_dense.refuse, batched=_vectors_vectorised)
-def _dense_kernel(*operands, **static):
-    """The same in one launch, a grid barrier a step."""
-    found = Fixpoint(*gpu_dense.run(*operands, **static))
-    return _finite(Call(*operands, **static), found)
-
-
-def _finite(call: Call, found: Fixpoint) -> Fixpoint:
+def finite(call: Call, found: Fixpoint) -> Fixpoint:
     """The result; a sum that grew to infinity or became NaN has not converged."""
     add, x0 = call.semiring.add, call.x0
     if call.monotone or add.idempotent or not jnp.issubdtype(x0.dtype, jnp.inexact):

@@ -14,7 +14,7 @@ from pallas_kernels.layouts.sliced_rows import weights_of_vertices
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
 from pallas_kernels.simt.scalar_jaxpr import trace as trace_scalar
-from pallas_kernels.sssp.rounds import most_rounds
+from pallas_kernels.sssp.widths import most_rounds
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu

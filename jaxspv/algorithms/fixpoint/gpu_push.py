@@ -12,7 +12,7 @@ from jax import Array
 from pallas_kernels.fixpoint.push import DTYPES, ORDERS
 from pallas_kernels.fixpoint.push import fixpoint_push as kernel
 from pallas_kernels.simt import scalar_jaxpr
-from pallas_kernels.sssp import rounds as rounds_of
+from pallas_kernels.sssp.widths import most_rounds
 
 from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
@@ -101,7 +101,7 @@ def persistent(call: Call) -> tuple[Array, Array, Array, Array]:
         delta=delta,
         prepared=layout.get("pallas"),
     )
-    return x, rounds, rounds < rounds_of.most_rounds(graph.n), status
+    return x, rounds, rounds < most_rounds(graph.n), status
 
 
 def _layout_of(graph: Graph) -> Any:

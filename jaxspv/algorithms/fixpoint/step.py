@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.sssp.rounds import most_rounds
+from pallas_kernels.sssp.widths import most_rounds
 
 from ...algebra.operators import BinaryOp
 from ...algebra.semirings import Semiring

@@ -9,10 +9,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from pallas_kernels.independent.in_order import coloring as coloring_in_order
-from pallas_kernels.independent.waiting import independent_set as set_kernel
-from pallas_kernels.independent.waiting_colors import coloring as coloring_of_short_chains
-
 from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
@@ -236,6 +232,8 @@ def _not_in_one_launch(graph: Graph, given: Array | None) -> str | None:
 @independent.register("waiting", backend="pallas", refuse=_not_in_one_launch)
 def _independent_in_one_launch(graph: Graph, noise: Array) -> IndependentSet:
     """Each vertex is decided after its earlier neighbours, in one launch."""
+    from pallas_kernels.independent.waiting import independent_set as set_kernel
+
     out, priority = graph.out, _priority(graph, noise)
     return _members(graph, *set_kernel(out.indptr, out.indices, priority))
 
@@ -253,6 +251,8 @@ def _not_of_short_chains(graph: Graph, order: Array | None) -> str | None:
 @colored.register("waiting", backend="pallas", refuse=_not_of_short_chains)
 def _colored_without_order(graph: Graph, order: None) -> Coloring:
     """Each vertex is decided after its earlier neighbours, in one launch and without a sort."""
+    from pallas_kernels.independent.waiting_colors import coloring as coloring_of_short_chains
+
     del order
     out, priority = graph.out, 2**31 - 2**19 - 1 - _hashed(graph)
     return _colors(graph, *coloring_of_short_chains(out.indptr, out.indices, priority))
@@ -261,6 +261,8 @@ def _colored_without_order(graph: Graph, order: None) -> Coloring:
 @colored.register("shortcuts", backend="pallas", refuse=_not_in_one_launch)
 def _colored_in_one_launch(graph: Graph, order: Array | None) -> Coloring:
     """Each vertex is decided once no earlier neighbour can take its colour, in one launch."""
+    from pallas_kernels.independent.in_order import coloring as coloring_in_order
+
     out, order = graph.out, _given(graph, order)
     return _colors(graph, *coloring_in_order(out.indptr, out.indices, order))
 

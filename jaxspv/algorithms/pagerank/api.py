@@ -10,9 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.pagerank.one_gpu import Limits
-from pallas_kernels.pagerank.one_gpu import pagerank as pagerank_kernel
-
 from ..._core.compat import kernels_refused
 from ..._core.compilation import is_eager, on_gpu, scalar
 from ..._core.operation import Operation, typed
@@ -238,10 +235,13 @@ def _not_persistent(graph, *_) -> str | None:
 @op.register("persistent", backend="pallas", refuse=_not_persistent)
 def _persistent(graph, p, damping, tol, max_iterations, min_iterations):
     """All iterations in one launch, a grid barrier after each."""
+    from pallas_kernels.pagerank.one_gpu import Limits
+    from pallas_kernels.pagerank.one_gpu import pagerank as kernel
+
     links = graph.layouts["pagerank"]
     p = _distribution(p, graph)
     limits = Limits(damping, tol, max_iterations, min_iterations)
-    found = pagerank_kernel(links.strength, p, limits, prepared=links.kernel)
+    found = kernel(links.strength, p, limits, prepared=links.kernel)
     scores, iterations, change, status = found
     return PageRank(scores, iterations, change <= tol, status)
 

@@ -10,9 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pallas_kernels.sssp.api import sssp as sssp_kernel
-from pallas_kernels.sssp.problem import Rule
-
 from ..._core.batching import one_by_one, vmapped
 from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
@@ -204,6 +201,9 @@ def _relaxed_together(axis_size, in_batched, *operands, **static):
 @op.register("persistent", backend="pallas", refuse=_not_persistent, batched="map")
 def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
     """Near and far queues, the whole search in one launch; non-negative weights."""
+    from pallas_kernels.sssp.api import sssp as sssp_kernel
+    from pallas_kernels.sssp.problem import Rule
+
     del max_steps, sure
     out = graph.out
     layout = graph.layouts.get("sssp", {})

@@ -9,7 +9,7 @@ import numpy as np
 
 from pallas_kernels.layouts.adjacency import degree_sizes
 from pallas_kernels.layouts.lengths import prepare_sssp, revalue
-from pallas_kernels.sssp.api import delta_of as kernel_delta
+from pallas_kernels.sssp.widths import delta_of as kernel_delta
 
 from ..._core.compilation import host_if_small, is_eager, on_accelerator, on_gpu, to_device
 from ..._core.eager.kept import kept

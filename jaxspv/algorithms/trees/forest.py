@@ -11,8 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.trees.forest import MOST_SLOTS, spanning_forest
-
 from ..._core.batching import while_going
 from ..._core.compat import kernels_refused
 from ..._core.compilation import is_eager, on_accelerator, one_program, to_device
@@ -142,6 +140,8 @@ def _slots(chosen: Array, tail: Array, n: int) -> tuple[Array, Array, Array]:
 
 
 def _not_in_one_launch(graph: Graph) -> str | None:
+    from pallas_kernels.trees.forest import MOST_SLOTS
+
     if reason := kernels_refused():
         return reason
     if graph.n < 2 or graph.nse == 0:
@@ -160,6 +160,8 @@ def _not_in_one_launch(graph: Graph) -> str | None:
 @op.register("light_first", backend="pallas", refuse=_not_in_one_launch)
 def _light_first(graph: Graph) -> tuple[Array, Array, Array]:
     """Rounds over the lightest edges, then over those between the trees that these make."""
+    from pallas_kernels.trees.forest import spanning_forest
+
     weights = graph.data
     if jnp.issubdtype(weights.dtype, jnp.floating):
         weights = weights.astype(jnp.float32)

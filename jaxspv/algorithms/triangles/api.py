@@ -9,11 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.triangles.count import CARRY
-from pallas_kernels.triangles.count import triangles as by_tables
-from pallas_kernels.triangles.count import triangles_of_vertices as tables_of_vertices
-from pallas_kernels.triangles.upward import EDGES, upward
-
 from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
@@ -98,6 +93,9 @@ def not_in_kernels(graph) -> str | None:
 @op.register("tables", backend="pallas", refuse=not_in_kernels)
 def _by_tables(graph):
     """The shorter row of each edge is looked up in a table of the longer one."""
+    from pallas_kernels.triangles.count import triangles as by_tables
+    from pallas_kernels.triangles.upward import EDGES, upward
+
     A = graph.out
     edges = upward(A.indptr, A.indices)
     counts = by_tables(A.indptr, A.indices, edges)
@@ -109,6 +107,8 @@ def _by_tables(graph):
 
 def _total_of_two(counts, overflow: Array) -> Triangles:
     """The sum of both words of the counts of all threads."""
+    from pallas_kernels.triangles.count import CARRY
+
     low, high = exact_sum(counts.low), exact_sum(counts.high)
     with jax.enable_x64(True):
         return Triangles(lax.add(low, lax.shift_left(high, np.int64(CARRY))), overflow)
@@ -165,6 +165,9 @@ def _native_of_vertices(graph: Graph) -> Array:
 @of_vertices.register("tables", backend="pallas", refuse=not_in_kernels)
 def _tables_of_vertices(graph: Graph) -> Array:
     """The shorter row of each edge is looked up in a table of the longer one."""
+    from pallas_kernels.triangles.count import triangles_of_vertices as tables_of_vertices
+    from pallas_kernels.triangles.upward import upward
+
     pattern = graph.out.indptr, graph.out.indices
     return tables_of_vertices(*pattern, upward(*pattern))
 

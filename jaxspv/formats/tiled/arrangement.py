@@ -10,8 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.layouts.tile_bitmasks import Tiling, count_tiles, fill_tiles
-
 from ..._core.compat import kernels_refused
 from ..._core.compilation import is_eager, on_gpu
 from ..csr import CSR
@@ -38,6 +36,8 @@ def row_words(A: CSR, nt: int, limit: int, interpret: bool = False) -> tuple[Any
 
     Tiles of at most `limit` entries go to the remainder.
     """
+    from pallas_kernels.layouts.tile_bitmasks import Tiling
+
     tiling = Tiling(nt, A.shape[1], limit, interpret)
     tile_ptr, rest_ptr, ends = _pointers(A.indptr, A.indices, tiling=tiling)
     tiles, rest = (int(v) for v in np.asarray(ends))
@@ -50,7 +50,9 @@ def row_words(A: CSR, nt: int, limit: int, interpret: bool = False) -> tuple[Any
 
 
 @functools.partial(jax.jit, static_argnames="tiling")
-def _pointers(indptr: Array, indices: Array, *, tiling: Tiling) -> tuple[Array, Array, Array]:
+def _pointers(indptr: Array, indices: Array, *, tiling: Any) -> tuple[Array, Array, Array]:
+    from pallas_kernels.layouts.tile_bitmasks import count_tiles
+
     tiles, moved = count_tiles(indptr, indices, tiling=tiling)
     zero = jnp.zeros(1, jnp.int32)
     tile_ptr, rest_ptr = (
@@ -59,7 +61,11 @@ def _pointers(indptr: Array, indices: Array, *, tiling: Tiling) -> tuple[Array, 
     return tile_ptr, rest_ptr, jnp.stack([tile_ptr[-1], rest_ptr[-1]])
 
 
-_fill = jax.jit(fill_tiles, static_argnames=("tiling", "tiles", "rest"))
+@functools.partial(jax.jit, static_argnames=("tiling", "tiles", "rest"))
+def _fill(*operands: Array, tiling: Any, tiles: int, rest: int) -> tuple[Array, Array, Array]:
+    from pallas_kernels.layouts.tile_bitmasks import fill_tiles
+
+    return fill_tiles(*operands, tiling=tiling, tiles=tiles, rest=rest)
 
 
 SIZES = (16, 32, 64)  # edges of a tile that the formats know

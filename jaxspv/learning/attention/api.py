@@ -17,7 +17,6 @@ from ..._core.platforms import Backend
 from ...ops.products.common.elementwise import trace
 from ...ops.products.sddmm.api import bare, check_ends
 from ...ops.write_rule.call import matrix
-from . import gpu as gpu  # registers the kernel
 from .xla import Dot, Score, op
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from pallas_kernels.layouts.ragged import LIMIT
 from pallas_kernels.products.attention import job as kernels
 from pallas_kernels.products.attention.forward import csr_attention
 from pallas_kernels.products.attention.job import MOST
 from pallas_kernels.products.attention.vjp import Wanted, csr_attention_vjp
-from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.batching import one_by_one
 from ..._core.compat import kernels_refused

@@ -193,6 +193,7 @@ def _types(A, operands, V, *, score):
 
 
 op = Operation("attention", _tangent, types=_types)
+op.gpu_forms_in(f"{__package__}.gpu")
 register_chunks(op, "two_passes", _attended)
 
 
@@ -204,5 +205,6 @@ def _transposed(cotangents, A, operands, V, result, parts, **how):
 
 pushed = Operation("tangent of attention", "definition", transpose=_transposed, internal=True)
 pulled = Operation("cotangent of attention", "definition", internal=True)
+pulled.gpu_forms_in(f"{__package__}.gpu")
 register_chunks(pushed, "chunks", _pushed)
 register_chunks(pulled, "chunks", _pulled)

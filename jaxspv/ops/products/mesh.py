@@ -111,6 +111,7 @@ def _times_left(x, block, semiring):
 
 
 op = mesh_op("product", differentiated(product))
+op.gpu_forms_in(f"{__package__}.mesh_gpu")
 op.register("collectives")(product)
 
 

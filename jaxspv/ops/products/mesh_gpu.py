@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import Mesh
 
+from pallas_kernels.layouts.ragged import LIMIT
 from pallas_kernels.products.spmm import Config, csr_spmm
 from pallas_kernels.products.spmm_mesh import spmm as kernel
 from pallas_kernels.products.spmm_row_sharded import CHUNK
 from pallas_kernels.products.spmm_row_sharded import row_sharded_spmm as row_sharded_kernel
-from pallas_kernels.rows.merge_path import LIMIT
 
 from ..._core.compat import kernels_refused
 from ...sharding.exchange import Local, on_mesh

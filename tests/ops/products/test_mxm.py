@@ -19,7 +19,7 @@ from jaxspv.ops.products.mxm import plan
 from jaxspv.ops.products.mxm.plan import count_on_device, count_on_host, searches_on_host
 
 UNSERVED = {"rows"} | ({"gustavson"} if bind.refused() else set())  # need a GPU, C++ kernels
-ALL_METHODS = tuple(m for m in plan.METHODS if m not in UNSERVED)
+ALL_METHODS = tuple(m for m in plan.methods() if m not in UNSERVED)
 METHODS = tuple(m for m in ALL_METHODS if m != "dot")  # which needs a mask that lists places
 M, L, N, CAPACITY = 5, 6, 7, 24  # one shape: one compilation for all examples
 

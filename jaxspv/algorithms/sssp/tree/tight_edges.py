@@ -16,8 +16,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from pallas_kernels.sssp.tight_edges import first_tight as first_tight_kernel
-
 from ...._core.compat import kernels_refused
 from ...._core.indices import lower_bound
 from ...._core.operation import Operation
@@ -59,7 +57,13 @@ def _no_kernel(A, d, source) -> str | None:
 
 
 @tight.register("rounds", backend="pallas", refuse=_no_kernel, batched="map")
-def _in_rounds(A, d, source, find=first_tight_kernel):
+def _by_kernel(A, d, source):
+    from pallas_kernels.sssp.tight_edges import first_tight
+
+    return _in_rounds(A, d, source, first_tight)
+
+
+def _in_rounds(A, d, source, find):
     """All rules in one loop, so that one kernel is compiled: rule 3 as rounds from the source."""
     n, nse = d.shape[0], A.nse
     vertex, finite = jnp.arange(n, dtype=jnp.int32), jnp.isfinite(d)

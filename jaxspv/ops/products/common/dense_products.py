@@ -26,6 +26,8 @@ def is_linear(semiring: Semiring, *operands: Any, **static: Any) -> bool:
 # transposed: A.T as a CSR, with its values, for the derivative by X; or None.
 spmm = Operation("spmm", linear=is_linear)  # `spmm(semiring, A, X, transposed, flip=)`
 sddmm = Operation("sddmm", linear=is_linear)  # `sddmm(semiring, A, X, Y)`
+for _op in (spmm, sddmm):
+    _op.gpu_forms_in(__name__.replace("common.dense_products", f"{_op.name}.gpu"))
 
 
 def bare(A: Any) -> Any:

@@ -22,7 +22,7 @@ from ..common.product import positions_as
 from ..spmm.api import multiply as multiply_array
 from .call import checked, checked_count
 from .methods import op
-from .plan import METHODS, plan, remember
+from .plan import methods, plan, remember
 from .result import empty
 
 _ARRAYS = jax.Array, np.ndarray
@@ -113,8 +113,8 @@ def mxm(
     as_accum(accum)
     capacity, chunk = checked_count("nse", nse, 0), checked_count("chunk", chunk, 1)
     semiring = as_semiring(semiring)
-    if method not in METHODS:
-        raise ValueError(f"`method` must be one of {METHODS}; got {method!r}.")
+    if method != "auto" and method not in methods():
+        raise ValueError(f"`method` must be one of {methods()}; got {method!r}.")
     how: dict[str, Any] = {"nse": capacity, "method": method, "chunk": chunk, "backend": backend}
     dtype = index_dtype_for(A, B, out)
     if out is not None:

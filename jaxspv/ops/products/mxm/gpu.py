@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from pallas_kernels.layouts.ragged import module_of, program
+from pallas_kernels.layouts.ragged import LIMIT, module_of, program
 from pallas_kernels.products.sparse_result import ATOMIC
-from pallas_kernels.rows.merge_path import LIMIT
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
 from pallas_kernels.spgemm.api import Rows, Tuning, spgemm_assemble, spgemm_rows

@@ -20,7 +20,6 @@ from ....algebra.semirings import plus_times
 from ....formats import CSR, SparseMatrix
 from ....formats.csr import sorted_csr
 from ..common.product import safe, take
-from . import gpu
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
 from .loops.accumulate import cotangents, product_along
 
@@ -125,6 +124,8 @@ def _is_bilinear(semiring, a: CSR, b: CSR, C: CSR) -> bool:
 
 
 def _no_kernels(a: CSR, b: CSR, C: CSR) -> str | None:
+    from . import gpu
+
     return gpu.no_kernels(plus_times, a, b, structure(C))
 
 
@@ -171,6 +172,8 @@ def _both_sides(product, a, b, C, parts, live):
 
 @pushed.register("rows", backend="pallas", refuse=_no_pushing_kernels)
 def _pushed_by_rows(a, b, C, parts, *, live, way):
+    from . import gpu
+
     return _both_sides(gpu.product_along, a, b, C, parts, live)
 
 
@@ -192,6 +195,8 @@ pulled = Operation(
 
 @pulled.register("dots", backend="pallas", refuse=_no_pushing_kernels)
 def _pulled_by_dots(a, b, C, zeros, w, *, live, way):
+    from . import gpu
+
     return gpu.cotangents(a, b, C, w, live)
 
 

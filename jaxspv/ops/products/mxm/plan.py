@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-from pallas_kernels.spgemm.api import Rows
 
 from ...._core.compilation import is_eager, known_while_tracing, on_accelerator, on_gpu, one_program
 from ...._core.eager.kept import kept
@@ -21,10 +19,12 @@ from ....algebra.semirings import plus_pair
 from ....formats import SparseMatrix
 from ....formats.csr import sorted_csr
 from .call import Call
-from .gpu import no_kernels, rows_of, tuning_for
 from .loops.native import counted, no_pattern
 from .methods import no_cells, no_dots, op
 from .result import lists_places, sorted_mask
+
+if TYPE_CHECKING:
+    from pallas_kernels.spgemm.api import Rows
 
 BLOCK = 1 << 16  # entries whose products are counted together
 
@@ -98,7 +98,6 @@ def _lengths_of_rows(A: Any) -> jax.Array:
     return jnp.zeros(A.shape[0], jnp.int32).at[A.rowcol()[0]].add(1, mode="drop")
 
 
-METHODS = ("auto", *dict.fromkeys(impl.name for impl in op.impls))
 FEW = 1 << 22  # up to so many products a CPU does not look for a method with less work
 CHUNK = 1 << 26  # products expanded together: about 4 GB
 LEAST, MOST_EXPANDED = 1 << 10, 1 << 24  # the same where their number is not known
@@ -108,6 +107,11 @@ TOO_MANY = 2**31 - 1  # stands for any larger number of entries
 BEYOND = "the product has 2^31 entries or more, which int32 indices cannot hold."
 LIKELY = 8  # first capacity of C, in multiples of the entries of A and B
 SMALL = 1 << 15  # capacity up to which native loops compute a result before its size is known
+
+
+def methods() -> tuple[str, ...]:
+    """The names of all methods."""
+    return "auto", *dict.fromkeys(impl.name for impl in op.impls)
 
 
 class Schedule(NamedTuple):
@@ -213,6 +217,8 @@ def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
     two or three host syncs, none once the sizes are cached. Rows and assembly stay separate
     programs, so that the second product of a pattern compiles nothing.
     """
+    from .gpu import tuning_for
+
     known = sizes.get("entries")
     if "tuning" not in sizes:
         sizes["tuning"] = tuning_for(call.A, call.B)
@@ -279,6 +285,8 @@ class _Work:
 
 def _kernels_serve(call: Call, backend: Backend | None, sizes: dict[Any, Any]) -> bool:
     """Whether kernels serve the product; cached by pattern, dtypes and semiring."""
+    from .gpu import no_kernels
+
     allowed = situation().allowed if backend is None else (backend,)
     if "pallas" not in allowed or jax.tree.leaves(call.semiring):
         return False
@@ -331,5 +339,7 @@ def _entries_of(call: Call, gpu: bool, size: int, kernels: bool) -> int:
 
 
 def _rows_in_capacity(semiring, A, B, mask, *, allocated, tuning=None):
+    from .gpu import rows_of
+
     matrices = sorted_csr(A), sorted_csr(B), sorted_mask(mask)
     return rows_of(semiring, *matrices, nse=allocated, tuning=tuning)

@@ -26,10 +26,8 @@ from ...write_rule.write import as_accum
 from ..common.hypersparse import beyond_int32, multiply_vector
 from ..common.product import joined, positions_as
 from ..row_layouts.layout import Arranged
-from ..spmspv import gpu as spmspv_gpu  # registers the kernels  # noqa: F401
 from ..spmspv import xla as spmspv_xla  # noqa: F401
 from ..spmspv.api import bound_of, multiply_sparse
-from ..spmv import gpu as spmv_gpu  # noqa: F401
 from ..spmv.api import op as spmv_op
 from . import spmv_cpu as spmv_cpu
 
@@ -227,8 +225,8 @@ def _product(how: _How, M, rows, x, semiring, mask, nse):
         return multiply_sparse(
             M, x, semiring, checked, nse=nse, method=method, backend=backend, flip=flip
         )
-    if method not in ("auto", *(impl.name for impl in spmv_op.impls)):
-        names = sorted({"auto", *(impl.name for impl in spmv_op.impls)})
+    if method != "auto" and method not in (names := {impl.name for impl in spmv_op.impls}):
+        names = sorted({"auto", *names})
         raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")
     chosen = None if method == "auto" else method
     y = spmv_op(semiring, M, x, rows, backend=backend, method=chosen, flip=flip)

@@ -15,7 +15,6 @@ from ....formats import SparseMatrix
 from ...write_rule.call import matrix
 from ..common.dense_products import bare
 from . import cpu as cpu  # registers the form in C++
-from . import gpu as gpu  # registers the kernel
 from .xla import op, register_chunks, values_in_chunks
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from ...write_rule.write import as_accum, write_vector
 from ..common.dense_products import spmm as op
 from ..common.product import joined, positions_as
 from . import cpu as cpu  # registers the kernel in C++
-from . import gpu as gpu  # registers the kernel
 from . import xla as xla  # registers the others
 
 
@@ -53,9 +52,8 @@ def multiply(
         M = joined(M, semiring)
         transposed = M.T if M.compressed == 1 else None
     _check_shapes(M, X, flip)
-    names = sorted({"auto", *(impl.name for impl in op.impls)})
-    if method not in names:
-        raise ValueError(f"`method` must be one of {names} for an array; got {method!r}.")
+    if method != "auto" and method not in (names := {"auto", *(impl.name for impl in op.impls)}):
+        raise ValueError(f"`method` must be one of {sorted(names)} for an array; got {method!r}.")
     if isinstance(options.out, Stored):
         raise TypeError(f"`out` must be an array, as X is; got {type(options.out).__name__}.")
     how = _How(method, backend, bool(options.replace), flip)

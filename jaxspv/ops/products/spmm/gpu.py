@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from pallas_kernels.layouts.ragged import LIMIT
 from pallas_kernels.products.spmm import NARROW, Config, coo_spmm, csr_spmm
-from pallas_kernels.rows.merge_path import LIMIT
 
 from ...._core.batching import one_by_one
 from ...._core.compat import kernels_refused

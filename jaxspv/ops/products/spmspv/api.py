@@ -142,3 +142,4 @@ def _types(semiring, A, x, allowed, *, flip, nse):
 
 
 op = Operation("spmspv", _tangent, types=_types)
+op.gpu_forms_in(f"{__package__}.gpu")

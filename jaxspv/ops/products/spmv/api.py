@@ -65,6 +65,7 @@ def _advice(semiring, A, x, rows, *, flip):
 
 
 op = Operation("spmv", _tangent, linear=is_linear, types=_types, advice=_advice)
+op.gpu_forms_in(f"{__package__}.gpu")
 
 
 def _product(A, x, rows=None):

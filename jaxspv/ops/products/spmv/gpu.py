@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from pallas_kernels.layouts.ragged import LIMIT
 from pallas_kernels.products.spmv import csr_spmv
 from pallas_kernels.products.spmv_padded import padded_spmv
-from pallas_kernels.rows.merge_path import LIMIT
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 

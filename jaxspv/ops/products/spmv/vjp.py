@@ -15,8 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from pallas_kernels.products import spmv_vjp as kernels
-from pallas_kernels.rows.merge_path import LIMIT
+from pallas_kernels.layouts.ragged import LIMIT
 
 from ...._core.compat import kernels_refused
 from ...._core.operation import Operation
@@ -89,6 +88,8 @@ def _no_kernel(indptr, indices, w, x, data, rows, ranked, *, n_cols) -> str | No
 
 @op.register("csr_vjp", backend="pallas", refuse=_no_kernel)
 def _by_kernel(indptr, indices, w, x, data, rows, ranked, *, n_cols):
+    from pallas_kernels.products import spmv_vjp as kernels
+
     if ranked is None:
         return kernels.csr_vjp(indptr, indices, w, n_cols, x=x, data=data)
     ranks, order = ranked

@@ -1,0 +1,42 @@
+"""Widths of buckets, and how many rounds a search may take: numbers that need no kernel."""
+
+import math
+
+import numpy as np
+
+from ..layouts.adjacency import is_low_degree
+
+
+def delta_of(mean, n, largest, entries, dtype):
+    """f * mean weight / mean degree, in the dtype of the weights; 1 where no weight is finite.
+
+    f is 16384 for graphs of small degree whose mean is at most 4 (roads, grids: nearly a single
+    bucket), 64 for the others of small degree (triangulations). For graphs of any degree it is 4,
+    but the width is 0.2 to 3 times the mean weight: the kernel doubles it where rounds have few
+    edges, and for good (`later`) in long searches. n, largest, entries: vertices, the largest
+    degree, the sum of all.
+    """
+    dtype = np.dtype(dtype)
+    if mean is None:
+        return dtype.type(1)
+    degree = max(entries, 1) / n
+    over = min(max(4 / degree, 0.2), 3)
+    if is_low_degree(n, largest, entries):
+        over = (16384 if degree <= 4 else 64) / degree
+    width = over * mean
+    if not np.issubdtype(dtype, np.integer):
+        return dtype.type(width or 1.0)
+    return dtype.type(np.clip(width, 1, np.iinfo(dtype).max))
+
+
+def later(n: int, entries: int) -> int:
+    """How often the width of `delta_of` is doubled in long searches: to 16 * mean weight / mean
+    degree, at most twice."""
+    over = 16 * n / max(entries, 1) / 0.2
+    return min(max(math.floor(math.log2(over)), 0), 2)
+
+
+def most_rounds(n: int) -> int:
+    """Rounds after which a search that extends labels by a user's function ends: some cycle
+    improves them for ever, or until rounding or clamping holds them."""
+    return max(1 << 17, 8 * n)

@@ -13,6 +13,7 @@ from strategies import edges
 import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.algorithms.connectivity import strong
+from pallas_kernels import strong as kernels
 from pallas_kernels.simt.device import Grid
 
 
@@ -36,8 +37,8 @@ def test_strong_components_of_larger_ones(n, entries):
 @pytest.mark.parametrize("prepared", [False, True])
 def test_strong_components_by_the_kernel(monkeypatch, prepared):
     """What stands around the kernel: padded matrices, in-edges made or prepared, ghosts."""
-    kernel = functools.partial(strong.strong_kernel, grid=Grid(2, 64, True))
-    monkeypatch.setattr(strong, "strong_kernel", kernel)
+    kernel = functools.partial(kernels.strong, grid=Grid(2, 64, True))
+    monkeypatch.setattr(kernels, "strong", kernel)
     A = jsp.from_scipy(random_matrix(150, 260, 3))
     H = jsp.pad(A, n=170, nse=300)
     G = jsp.prepare(H, for_=()) if prepared else strong.as_graph(H, "test", ())

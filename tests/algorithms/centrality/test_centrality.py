@@ -15,6 +15,7 @@ from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.algorithms.centrality import betweenness as api
 from jaxspv.algorithms.centrality import betweenness_xla
 from jaxspv.graph import Graph
+from pallas_kernels import betweenness as kernels
 from pallas_kernels.simt.device import Grid
 
 
@@ -73,8 +74,8 @@ def test_which_are_searched_by_thread_blocks():
 @pytest.mark.parametrize("endpoints", [False, True])
 def test_thread_blocks_count_the_same(monkeypatch, symmetric, endpoints):
     """The kernel interpreted, called as it is on a GPU."""
-    kernel = functools.partial(api.betweenness_kernel, grid=Grid(2, 64, interpret=True))
-    monkeypatch.setattr(api, "betweenness_kernel", kernel)
+    kernel = functools.partial(kernels.betweenness, grid=Grid(2, 64, interpret=True))
+    monkeypatch.setattr(kernels, "betweenness", kernel)
     A = random_matrix(30, 70, 3, symmetric=symmetric)
     how = {"weighted": False, "endpoints": endpoints}
     for G in (Graph(jsp.from_scipy(A)), jsp.prepare(jsp.from_scipy(A), for_=())):

@@ -58,6 +58,7 @@ def test_a_bound_of_the_callers_own_holds():
 @pytest.mark.parametrize("weight", [-2, -1])
 def test_the_kernel_ends_too(weight, monkeypatch):
     monkeypatch.setattr(rounds, "most_rounds", lambda n: MOST)
+    monkeypatch.setattr(gpu_push, "most_rounds", lambda n: MOST)
     monkeypatch.setattr(step, "most_rounds", lambda n: MOST)
     monkeypatch.setattr(gpu_push, "kernels_refused", lambda: None)
     run = functools.partial(gpu_push.kernel, config=SMALL)

@@ -11,6 +11,7 @@ import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.algorithms.sssp import api as module
 from pallas_kernels.layouts.lengths import prepare_sssp
+from pallas_kernels.sssp import api as kernels
 from pallas_kernels.sssp.problem import Config
 
 SMALL = Config(
@@ -20,8 +21,7 @@ SMALL = Config(
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
-    kernel = functools.partial(module.sssp_kernel, config=SMALL)
-    monkeypatch.setattr(module, "sssp_kernel", kernel)
+    monkeypatch.setattr(kernels, "sssp", functools.partial(kernels.sssp, config=SMALL))
 
 
 def graph_of(A, low_degree):

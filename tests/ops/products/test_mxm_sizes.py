@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv._core import compilation
-from jaxspv.ops.products.mxm import gpu, methods, plan
+from jaxspv.ops.products.mxm import gpu, gpu_forms, methods, plan
 from jaxspv.ops.write_rule import capacity
 
 
@@ -31,15 +31,15 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(compilation, "_platform_of_leaves", lambda leaves: "cuda")
     monkeypatch.setattr(compilation, "gpu_compiler_options", lambda: None)
     monkeypatch.setattr(plan, "on_gpu", lambda operands: True)
-    monkeypatch.setattr(plan, "no_kernels", gpu.no_rows)
-    monkeypatch.setattr(plan, "rows_of", functools.partial(gpu.rows_of, interpret=True))
+    monkeypatch.setattr(gpu, "no_kernels", gpu.no_rows)
+    monkeypatch.setattr(gpu, "rows_of", functools.partial(gpu.rows_of, interpret=True))
     monkeypatch.setattr(plan, "int", looked_at, raising=False)
     monkeypatch.setattr(gpu, "float", looked_at, raising=False)
     monkeypatch.setattr(capacity, "_counted", looked_at)
-    monkeypatch.setattr(methods.op, "impls", kernels)
+    monkeypatch.setattr(methods.op, "_forms", kernels)
     for name in ("in_order", "multiply_by_rows"):
         call = functools.partial(getattr(gpu, name), interpret=True)
-        monkeypatch.setattr(methods, name, call)
+        monkeypatch.setattr(gpu_forms, name, call)
     return waited
 
 

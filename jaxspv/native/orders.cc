@@ -25,10 +25,16 @@ JAXSPV_HANDLER(greedy_color) {
   *array<Id>(call.result(1), 0) = greedy_color(g, by, vertices<Id>(call.result(0), g));
 }
 
-// (indptr, indices) -> generations, whether every vertex has one
-JAXSPV_HANDLER(generations) {
+// (indptr, indices, which vertices exist, or nothing for all) -> order, generations, whether every
+// vertex has one; -1 for those that do not exist
+JAXSPV_HANDLER(topological_order) {
   const Matrix g = square(call);
-  *array<uint8_t>(call.result(1), 0) = generations(g, vertices<Id>(call.result(0), g)) == g.rows;
+  const uint8_t* exists = length(call.operand(2)) ? vertices<uint8_t>(call.operand(2), g) : nullptr;
+  Id* generation = vertices<Id>(call.result(1), g);
+  *array<uint8_t>(call.result(2), 0) = generations(g, generation) == g.rows;
+  for (Id v = 0; exists && v < g.rows; ++v)
+    if (!exists[v]) generation[v] = -1;
+  by_generation(generation, g.rows, vertices<Id>(call.result(0), g));
 }
 
 // (indptr, indices, which vertices exist, or nothing for all) -> the order

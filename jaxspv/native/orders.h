@@ -33,6 +33,17 @@ inline Id generations(const Matrix& g, Id* generation) {
   return Id(queue.size());
 }
 
+// order: the vertices that have a generation, by it, then by number; `n` behind them.
+inline void by_generation(const Id* generation, Id n, Id* order) {
+  std::vector<Id> next(size_t(n) + 1, 0);
+  for (Id v = 0; v < n; ++v)
+    if (generation[v] >= 0) ++next[generation[v] + 1];
+  for (Id k = 0; k < n; ++k) next[k + 1] += next[k];
+  std::fill(order + next[n], order + n, n);
+  for (Id v = 0; v < n; ++v)
+    if (generation[v] >= 0) order[next[generation[v]]++] = v;
+}
+
 class CuthillMcKee {
  public:
   explicit CuthillMcKee(const Matrix& g) : g_(g), degree_(g.rows), seen_(g.rows, 0) {

@@ -60,6 +60,13 @@ bool orders(Case& c) {
     acyclic += generation[v] >= 0;
   }
   CHECK(placed == acyclic)
+  std::vector<Id> sorted(n), wanted;
+  by_generation(generation.data(), n, sorted.data());
+  for (Id k = 0; k < n; ++k)
+    for (Id v = 0; v < n; ++v)
+      if (generation[v] == k) wanted.push_back(v);
+  wanted.resize(n, n);
+  CHECK(sorted == wanted)
 
   std::vector<uint8_t> exists(n);
   for (Id v = 0; v < n; ++v) exists[v] = !both[v].empty() || c.in(0, 1);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -65,19 +65,7 @@ def topological_sort(
     >>> jsp.topological_sort(A).order.tolist()
     [2, 0, 1]
     """
-    graph = as_graph(G, "topological_sort", ())
-    return one_program(_sorted, graph, backend=backend, method=method)
-
-
-def _sorted(graph: Graph, **how: Any) -> TopologicalOrder:
-    n, (generations, acyclic) = graph.n, op(graph, **how)
-    if graph.exists is not None:
-        generations = jnp.where(graph.exists, generations, -1)
-    valid = generations >= 0
-    order = jnp.argsort(jnp.where(valid, generations, n), stable=True).astype(jnp.int32)
-    found = jnp.sum(valid, dtype=jnp.int32)
-    order = jnp.where(jnp.arange(n) < found, order, n)
-    return TopologicalOrder(order, generations, acyclic)
+    return op(as_graph(G, "topological_sort", ()), backend=backend, method=method)
 
 
 def is_directed_acyclic_graph(
@@ -99,24 +87,27 @@ def is_directed_acyclic_graph(
     False
     """
     graph = as_graph(G, "is_directed_acyclic_graph", ())
-    return op(graph, backend=backend, method=method)[1]
+    return op(graph, backend=backend, method=method).acyclic
 
 
 def _types(graph):
-    return typed(jnp.int32, graph.n), typed(jnp.bool_)
+    vector = typed(jnp.int32, graph.n)
+    return TopologicalOrder(vector, vector, typed(jnp.bool_))
 
 
-op = Operation("topological_sort", types=_types)  # (generations, whether every vertex has one)
+op = Operation("topological_sort", types=_types)
 
 
 @op.register("native", backend="cpu", refuse=bind.refused)
-def _native(graph: Graph) -> tuple[Array, Array]:
+def _native(graph: Graph) -> TopologicalOrder:
     """A vertex is queued when its last in-edge is removed (Kahn), in C++."""
-    return tuple(bind.call("generations", _types(graph), graph.out.indptr, graph.out.indices))
+    exists = jnp.zeros(0, bool) if graph.exists is None else graph.exists
+    operands = graph.out.indptr, graph.out.indices, exists
+    return TopologicalOrder(*bind.call("topological_order", tuple(_types(graph)), *operands))
 
 
 @op.register("generations")
-def _generations(graph: Graph) -> tuple[Array, Array]:
+def _generations(graph: Graph) -> TopologicalOrder:
     """A round removes all vertices without in-edges."""
     n = graph.n
     tail, head = endpoints_of(graph)
@@ -130,7 +121,13 @@ def _generations(graph: Graph) -> tuple[Array, Array]:
 
     start = (jnp.full(n, -1, jnp.int32), graph.in_degrees, jnp.int32(0), jnp.asarray(n > 0))
     generations = while_going(round_, start)[0]
-    return generations, jnp.all(generations >= 0)
+    acyclic = jnp.all(generations >= 0)
+    if graph.exists is not None:
+        generations = jnp.where(graph.exists, generations, -1)
+    valid = generations >= 0
+    order = jnp.argsort(jnp.where(valid, generations, n), stable=True).astype(jnp.int32)
+    order = jnp.where(jnp.arange(n) < jnp.sum(valid, dtype=jnp.int32), order, n)
+    return TopologicalOrder(order, generations, acyclic)
 
 
 SOURCES = 32  # of a search: the bits of a word

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from examples import fixpoint as written
-from jaxspv.algorithms.fixpoint import gpu_dense
+from jaxspv.algorithms.fixpoint import api, gpu_dense
 from jaxspv.algorithms.fixpoint.api import Fixpoint, _checked, _Loop
 from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.layouts import sliced_rows
@@ -189,7 +189,8 @@ def interpreted(monkeypatch):
     """The kernel's layout on a CPU, and the kernel interpreted."""
     module = gpu_dense
     kernel = functools.partial(fixpoint_dense, grid=Grid(2, 64, interpret=True))
-    monkeypatch.setattr(module, "on_gpu", lambda arrays: True)
+    for place in (module, api):
+        monkeypatch.setattr(place, "on_gpu", lambda arrays: True)
     monkeypatch.setattr(module, "fixpoint_dense", kernel)
     monkeypatch.setattr(module, "kernels_refused", lambda: None)
 

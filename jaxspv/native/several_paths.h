@@ -1,13 +1,13 @@
 // The k shortest paths without a vertex twice. Yen, "Finding the k shortest loopless paths in a
 // network", Management Science 17, 1971; Lawler, Management Science 18, 1972; searches are led to the
-// target by distances to it: Hart, Nilsson, Raphael, "A formal basis for the heuristic determination
-// of minimum cost paths", IEEE Transactions on Systems Science and Cybernetics 4, 1968.
+// target by distances to it, and end at a vertex whose shortest path to it is free: Feng, "Finding k
+// shortest simple paths in directed graphs", Networks 64, 2014.
 #pragma once
-#include <cmath>
+#include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
 #include <queue>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -26,55 +26,66 @@ class SeveralPaths {
  public:
   // A negative weight counts as 0; an infinite one, or NaN, is no edge.
   SeveralPaths(const Matrix& g, const T* weight, Id target)
-      : g_(g), weight_(weight), target_(target), ahead_(g.rows, kFar), far_(g.rows, kFar),
-        from_(g.rows), slot_(g.rows), seen_(g.rows, 0), closed_(g.rows, 0) {
+      : g_(g), weight_(weight), target_(target), ahead_(g.rows, kFar), far_(g.rows), from_(g.rows),
+        slot_(g.rows), after_(g.rows, -1), child_(g.rows, -1), sibling_(g.rows, -1), seen_(g.rows, 0),
+        closed_(g.rows, 0), barred_(g.rows, 0) {
     std::vector<Id> ptr(size_t(g.rows) + 1), row(g.slots), slot(g.slots);
     transpose(g, g.slots, g.rows, ptr.data(), row.data(), slot.data());
     Queue queue;
-    put(queue, ahead_, target, 0);
+    ahead_[target] = 0;
+    queue.push({0, target});
     while (!queue.empty()) {
       const auto [length, v] = queue.top();
       queue.pop();
       if (length > ahead_[v]) continue;
-      for (Id e = ptr[v]; e < ptr[v + 1]; ++e) put(queue, ahead_, row[e], length + of(slot[e]));
+      for (Id e = ptr[v]; e < ptr[v + 1]; ++e) {
+        const double sum = length + of(slot[e]);
+        if (!(sum < ahead_[row[e]])) continue;
+        ahead_[row[e]] = sum, after_[row[e]] = slot[e];
+        queue.push({sum, row[e]});
+      }
     }
+    for (Id v = 0; v < g.rows; ++v)
+      if (after_[v] >= 0) sibling_[v] = child_[g.idx[after_[v]]], child_[g.idx[after_[v]]] = v;
   }
 
-  // At most k paths, shortest first.
+  // At most k paths, shortest first. No more of them wait than are still to be found.
   std::vector<Path> run(Id source, Id k) {
     std::vector<Path> found;
-    std::vector<Path> waiting(1);
-    std::set<std::pair<double, size_t>> order;  // of those that wait
-    if (search({}, source, waiting[0])) order.insert({waiting[0].length, 0});
-    while (!order.empty() && found.size() < size_t(k)) {
-      found.push_back(std::move(waiting[order.begin()->second]));
-      order.erase(order.begin());
+    std::map<std::pair<double, int64_t>, Path> waiting;  // by length, then in the order they were found
+    const auto leave = [&](const Path& start, Id spur) {
+      const size_t most = size_t(k) - found.size();
+      const double worst = waiting.size() < most ? kFar : waiting.rbegin()->first.first;
+      Path path;
+      if (!search(spur) || !trace(start, worst, path)) return;
+      waiting.emplace(std::make_pair(path.length, number_), std::move(path));
+      if (waiting.size() > most) waiting.erase(std::prev(waiting.end()));
+    };
+    leave({}, source);
+    while (!waiting.empty() && found.size() < size_t(k)) {
+      found.push_back(std::move(waiting.begin()->second));
+      waiting.erase(waiting.begin());
+      if (found.size() == size_t(k)) break;
       const Path last = found.back();
       std::vector<size_t> alike;  // how many of their first vertices known paths share with the last
       for (const Path& path : found) {
-        size_t i = 0;
-        while (i < std::min(path.vertices.size(), last.vertices.size()) && path.vertices[i] == last.vertices[i]) ++i;
-        alike.push_back(i);
+        const auto end = std::mismatch(last.vertices.begin(), last.vertices.end(), path.vertices.begin(), path.vertices.end());
+        alike.push_back(end.first - last.vertices.begin());
       }
       ++mark_;
       Path start;  // the last path up to the vertex where it is left
-      for (size_t i = 0; i < last.slots.size() && found.size() < size_t(k); ++i) {
+      for (size_t i = 0; i < last.slots.size(); ++i) {
+        close(last.vertices[i]);
         if (i >= last.left) {
           taken_.clear();
           for (size_t j = 0; j < found.size(); ++j)
             if (alike[j] > i && found[j].slots.size() > i) taken_.push_back(found[j].vertices[i + 1]);
-          Path path;
-          if (search(start, last.vertices[i], path)) {
-            order.insert({path.length, waiting.size()});
-            waiting.push_back(std::move(path));
-          }
+          leave(start, last.vertices[i]);
         }
-        closed_[last.vertices[i]] = mark_;
         start.vertices.push_back(last.vertices[i]);
         start.slots.push_back(last.slots[i]);
         start.length += of(last.slots[i]);
       }
-      taken_.clear();
     }
     return found;
   }
@@ -85,13 +96,21 @@ class SeveralPaths {
 
   double of(Id e) const { return weight_[e] < kFar ? std::max(0.0, double(weight_[e])) : kFar; }
 
-  static void put(Queue& queue, std::vector<double>& far, Id v, double length) {
-    if (length < far[v]) far[v] = length, queue.push({length, v});
+  // Closes a vertex, and bars those whose shortest path to the target passes it.
+  void close(Id v) {
+    closed_[v] = mark_;
+    for (stack_.assign(1, v); !stack_.empty();) {
+      const Id u = stack_.back();
+      stack_.pop_back();
+      if (barred_[u] == mark_) continue;
+      barred_[u] = mark_;
+      for (Id c = child_[u]; c >= 0; c = sibling_[c]) stack_.push_back(c);
+    }
   }
 
-  // The shortest path from a vertex to the target past no closed vertex, whose first step goes to none
-  // of `taken_`; its length is measured with that of `start`, by reduced weights.
-  bool search(const Path& start, Id spur, Path& path) {
+  // Whether the target is reached from a vertex past no closed vertex, the first step to none of
+  // `taken_`: by a shortest path, which `from_` and `slot_` hold up to `end_`, the tree from there.
+  bool search(Id spur) {
     ++number_;
     Queue queue;
     const auto visit = [&](Id v, double length, Id from, Id slot) {
@@ -105,27 +124,37 @@ class SeveralPaths {
       const auto [length, v] = queue.top();
       queue.pop();
       if (length > far_[v]) continue;
-      if (v == target_) return trace(start, path), true;
+      if (barred_[v] != mark_) return end_ = v, true;
       for (Id e = g_.ptr[v]; e < g_.ptr[v + 1]; ++e) {
         const Id u = g_.idx[e];
         const double w = of(e);
         if (closed_[u] == mark_ || !(ahead_[u] < kFar) || !(w < kFar)) continue;
         if (v == spur && std::find(taken_.begin(), taken_.end(), u) != taken_.end()) continue;
-        visit(u, length + std::max(0.0, w + ahead_[u] - ahead_[v]), v, e);
+        visit(u, length + std::max(0.0, w + ahead_[u] - ahead_[v]), v, e);  // by reduced weights
       }
     }
     return false;
   }
 
-  void trace(const Path& start, Path& path) const {
+  // The path of the last search, behind `start`; whether it is shorter than `worst`.
+  bool trace(const Path& start, double worst, Path& path) const {
+    double length = start.length + ahead_[end_];
+    for (Id v = end_; slot_[v] >= 0; v = from_[v]) length += of(slot_[v]);
+    if (!(length < worst)) return false;
     path = start;
+    path.length = length;
     path.left = start.vertices.size();
-    for (Id v = target_; v >= 0; v = from_[v]) {
+    for (Id v = end_; v >= 0; v = from_[v]) {
       path.vertices.push_back(v);
-      if (slot_[v] >= 0) path.slots.push_back(slot_[v]), path.length += of(slot_[v]);
+      if (slot_[v] >= 0) path.slots.push_back(slot_[v]);
     }
     std::reverse(path.vertices.begin() + path.left, path.vertices.end());
     std::reverse(path.slots.begin() + path.left, path.slots.end());
+    for (Id v = end_; v != target_; v = path.vertices.back()) {
+      path.slots.push_back(after_[v]);
+      path.vertices.push_back(g_.idx[after_[v]]);
+    }
+    return true;
   }
 
   const Matrix g_;
@@ -133,9 +162,11 @@ class SeveralPaths {
   const Id target_;
   std::vector<double> ahead_, far_;  // to the target; by reduced weights from where a search starts
   std::vector<Id> from_, slot_;  // the vertex and the edge before, in a search
-  std::vector<int64_t> seen_, closed_;  // by the last search, for the last path
-  std::vector<Id> taken_;
+  std::vector<Id> after_, child_, sibling_;  // the tree of shortest paths to the target: the edge after
+  std::vector<int64_t> seen_, closed_, barred_;  // by the last search, for the last path
+  std::vector<Id> taken_, stack_;
   int64_t number_ = 0, mark_ = 1;
+  Id end_ = 0;
 };
 
 }  // namespace jaxspv

@@ -7,6 +7,7 @@
 
 #include "bfs.h"
 #include "components.h"
+#include "late_threads.h"
 #include "parallel.h"
 #include "spmv.h"
 #include "sssp.h"
@@ -22,21 +23,6 @@ using Edges = std::vector<std::vector<std::pair<Id, float>>>;
     std::printf("wrong: %s, seed %d\n", #what, seed);                 \
     return false;                                                     \
   }
-
-// Threads of its own, some of which start late; a task may be refused.
-struct Threads {
-  std::mt19937& random;
-  std::vector<std::thread> all;
-  static bool schedule(void* self, void (*task)(void*), void* data) {
-    auto& me = *static_cast<Threads*>(self);
-    if (me.random() % 16 == 0) return false;
-    me.all.emplace_back(task, data);
-    return true;
-  }
-  ~Threads() {
-    for (auto& t : all) t.join();
-  }
-};
 
 static int most_vertices = 20000;
 

@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <map>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include "checked.h"
+#include "late_threads.h"
 
 using namespace jaxspv;
 using Row = std::map<Id, double>;
@@ -16,20 +16,6 @@ using Row = std::map<Id, double>;
     std::printf("wrong: %s, seed %d\n", #what, seed);    \
     return false;                                        \
   }
-
-struct Threads {  // of its own, some of which start late; a task may be refused
-  std::mt19937& random;
-  std::vector<std::thread> all;
-  static bool schedule(void* self, void (*task)(void*), void* data) {
-    auto& me = *static_cast<Threads*>(self);
-    if (me.random() % 16 == 0) return false;
-    me.all.emplace_back(task, data);
-    return true;
-  }
-  ~Threads() {
-    for (auto& t : all) t.join();
-  }
-};
 
 struct Sparse {
   std::vector<Row> rows;

@@ -1,0 +1,19 @@
+// Threads for the programs of the sanitizers.
+#pragma once
+#include <random>
+#include <thread>
+#include <vector>
+
+struct Threads {  // of its own, some of which start late; a task may be refused
+  std::mt19937& random;
+  std::vector<std::thread> all;
+  static bool schedule(void* self, void (*task)(void*), void* data) {
+    auto& me = *static_cast<Threads*>(self);
+    if (me.random() % 16 == 0) return false;
+    me.all.emplace_back(task, data);
+    return true;
+  }
+  ~Threads() {
+    for (auto& t : all) t.join();
+  }
+};

@@ -1,4 +1,4 @@
-// Threads for the programs of the sanitizers.
+// Threads that start late, for the programs of the sanitizers.
 #pragma once
 #include <random>
 #include <thread>

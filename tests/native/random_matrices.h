@@ -1,4 +1,4 @@
-// Random matrices, and threads that start late, for the programs of the sanitizers.
+// Random matrices for the programs of the sanitizers.
 #pragma once
 #include <cstdio>
 #include <map>

@@ -10,7 +10,7 @@ from jax import Array, lax
 from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
-from ..._core.platforms import Backend
+from ..._core.platforms import Backend, reaching
 from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ...graph import Graph
@@ -74,6 +74,7 @@ def core_number(
     return finished(op(graph, backend=backend, method=method), "core_number")
 
 
+@reaching
 def k_core(
     G: Matrix, k: Count | None = None, *, backend: Backend | None = None, method: str | None = None
 ) -> CSR:

@@ -244,6 +244,7 @@ NEEDS = {  # operands of public functions, beside a graph
     "sddmm": lambda f, A, **o: f(A, TALL, TALL, **o),
     "similarity": lambda f, A, **o: f(A, SOURCES, SOURCES, **o),
     "k_core": lambda f, A, **o: f(A, 2, **o),
+    "k_shortest_paths": lambda f, A, **o: f(A, 0, 5, 2, **o),
     "k_truss": lambda f, A, **o: f(A, 3, **o),
     "fixpoint": lambda f, A, **o: f(A, START, min_plus, **o),
     "attention": lambda f, A, **o: f(A, HEADS, HEADS, HEADS, **o),

@@ -160,3 +160,10 @@ def test_errors_and_wrong_results():
     labels = jsp.label_propagation(A, 2)
     with pytest.raises(AssertionError, match="label of vertex 7"):
         verify.label_propagation(A, labels._replace(labels=labels.labels.at[7].set(33)))
+
+
+def test_moves_of_many_vertices_do_not_depend_on_x64():
+    A = named("karate")
+    with jax.enable_x64(True):
+        found = jsp.louvain(A, backend="xla")
+    assert float(found.modularity) > 0.38

@@ -114,9 +114,8 @@ def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array
         gain, target = _best_moves(n, edges, group, sums, k, resolution * per)
         # Two vertices, each alone in its community, would swap communities forever.
         lone = (size[group] == 1) & (size.at[target].get(mode="clip") == 1)
-        mixed = vertex.astype(jnp.uint32) * np.uint32(2654435761)
-        mixed += number.astype(jnp.uint32) * np.uint32(40503)
-        chance = ((mixed ^ (mixed >> 15)) * np.uint32(2246822519)) >> 31
+        mixed = vertex * np.int32(-1640531535) + number * np.int32(40503)  # int32 under x64, too
+        chance = ((mixed ^ (mixed >> 15)) * np.int32(-2048144777)) >> 31
         moves = (gain > 0) & ~(lone & (target > group)) & (chance == 0)
         group = jnp.where(moves, target, group)
         now = quality_of(n, edges, group, k, per, resolution)

@@ -159,9 +159,9 @@ def test_communities_in_cpp(seed):
     groups = [set(np.flatnonzero(labels == c).tolist()) for c in range(5)]
     quality = _method(jsp.modularity, D, labels, directed=True)
     assert float(quality) == pytest.approx(nx.community.modularity(directed, groups), abs=1e-6)
-    slope = jax.grad(lambda w: jsp.modularity(A.with_data(w), labels, directed=False))(A.data)
+    gradient = jax.grad(lambda w: jsp.modularity(A.with_data(w), labels, directed=False))(A.data)
     same = jax.grad(lambda w: _modularity(A, w, labels))(A.data)
-    np.testing.assert_allclose(slope, same, atol=1e-6)
+    np.testing.assert_allclose(gradient, same, atol=1e-6)
 
 
 def _modularity(A, w, labels):

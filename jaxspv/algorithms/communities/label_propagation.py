@@ -103,11 +103,9 @@ def _repeat(step: Any, labels: Array, limit: Array) -> LabelPropagation:
 @op.register("native", backend="cpu", refuse=bind.refused)
 def _native(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
     """A number for each label counts those of the neighbours, in C++."""
-    operands, results = (
-        (graph.out.indptr, graph.out.indices, labels, limit),
-        _types(graph, *[0] * 2),
-    )
-    found = bind.call("label_propagation", tuple(results), *operands, symmetric=graph.symmetric)
+    operands = graph.out.indptr, graph.out.indices, labels, limit
+    results = tuple(_types(graph, labels, limit))
+    found = bind.call("label_propagation", results, *operands, symmetric=graph.symmetric)
     return LabelPropagation(*found)
 
 

@@ -13,19 +13,27 @@
 #include "random_matrices.h"
 #include "several_paths.h"
 
-// Sets, colours, orders and communities by their definitions; k shortest paths by trying all.
-bool orders(Case& c) {
-  const int seed = c.seed;
-  const Id n = c.in(0, 30);
-  const Sparse d = c.sparse(n, n, 2);
-  std::vector<Row> both(n);
-  for (Id u = 0; u < n; ++u)
-    for (auto [v, w] : d.rows[u]) both[u][v] = both[v][u] = std::abs(w);
-  const Sparse s(both, n);
-  const Matrix D = d.matrix(), S = s.matrix();
-  Threads threads{c.random, {}};
-  Team team(Pool{&threads, &Threads::schedule, c.in(1, 4)});
+// A random directed graph, and the same without directions and with weights of at least 0.
+struct Graphs {
+  Id n;
+  Sparse directed;
+  std::vector<Row> both;
+  Sparse symmetric;
+  Graphs(Case& c, Id size) : n(size), directed(c.sparse(n, n, 2)), both(n), symmetric(closed()) {}
 
+ private:
+  Sparse closed() {
+    for (Id u = 0; u < n; ++u)
+      for (auto [v, w] : directed.rows[u]) both[u][v] = both[v][u] = std::abs(w);
+    return Sparse(both, n);
+  }
+};
+
+// In order of the keys, equal ones by number: each choice by its definition.
+bool choices(Case& c, const Graphs& g) {
+  const int seed = c.seed;
+  const Id n = g.n;
+  const Matrix S = g.symmetric.matrix();
   std::vector<Id> key(n), place(n), color(n);
   std::vector<uint8_t> member(n);
   for (auto& x : key) x = c.in(-3, 3);
@@ -33,11 +41,12 @@ bool orders(Case& c) {
   for (Id i = 0; i < n; ++i) place[order[i]] = i;
   for (Id i = 1; i < n; ++i)
     CHECK(std::make_pair(key[order[i - 1]], order[i - 1]) < std::make_pair(key[order[i]], order[i]))
-  Id members = independent_set(S, order, member.data()), colors = greedy_color(S, order.data(), color.data());
+  Id members = independent_set(S, order, member.data());
+  const Id colors = greedy_color(S, order.data(), color.data());
   for (Id v = 0; v < n; ++v) {
     bool free = true;
     std::set<Id> used;
-    for (auto [u, w] : both[v])
+    for (auto [u, w] : g.both[v])
       if (place[u] < place[v]) free &= !member[u], used.insert(color[u]);
     Id least = 0;
     while (used.count(least)) ++least;
@@ -45,15 +54,19 @@ bool orders(Case& c) {
     members -= member[v];
   }
   CHECK(members == 0)
+  return true;
+}
 
+// A vertex's generation is the longest path to it, by n rounds over all edges.
+bool generations_by_paths(Case& c, const Graphs& g) {
+  const int seed = c.seed;
+  const Id n = g.n;
   std::vector<Id> generation(n), longest(n, 0);
-  const Id placed = generations(D, generation.data());
-  for (Id round = 0; round <= n; ++round)  // a path of more than n edges passes a cycle
+  const Id placed = generations(g.directed.matrix(), generation.data());
+  for (Id round = 0; round <= 2 * n; ++round)  // a path of n edges or more passes a cycle
     for (Id u = 0; u < n; ++u)
-      for (auto [v, w] : d.rows[u]) longest[v] = std::min(std::max(longest[v], longest[u] + 1), 2 * n);
-  for (Id round = 0; round <= n; ++round)
-    for (Id u = 0; u < n; ++u)
-      for (auto [v, w] : d.rows[u]) longest[v] = std::min(std::max(longest[v], longest[u] + 1), 2 * n);
+      for (auto [v, w] : g.directed.rows[u])
+        longest[v] = std::min(std::max(longest[v], longest[u] + 1), 2 * n);
   Id acyclic = 0;
   for (Id v = 0; v < n; ++v) {
     CHECK(generation[v] == (longest[v] >= n ? -1 : longest[v]))
@@ -67,68 +80,100 @@ bool orders(Case& c) {
       if (generation[v] == k) wanted.push_back(v);
   wanted.resize(n, n);
   CHECK(sorted == wanted)
+  return true;
+}
 
+// Reverse Cuthill-McKee, read in the order of its searches: each vertex after a neighbour, or a root.
+bool cuthill_mckee(Case& c, const Graphs& g) {
+  const int seed = c.seed;
+  const Id n = g.n;
   std::vector<uint8_t> exists(n);
-  for (Id v = 0; v < n; ++v) exists[v] = !both[v].empty() || c.in(0, 1);
-  std::vector<Id> found(n), root(n);
-  CuthillMcKee(S).run(exists.data(), found.data());
+  for (Id v = 0; v < n; ++v) exists[v] = !g.both[v].empty() || c.in(0, 1);
+  std::vector<Id> found(n);
+  CuthillMcKee(g.symmetric.matrix()).run(exists.data(), found.data());
   std::set<Id> seen;
   Id there = 0;
   for (Id v = 0; v < n; ++v) there += exists[v];
-  for (Id i = there; i-- > 0;) {  // in the order of the searches: each after a neighbour, or a root
+  for (Id i = there; i-- > 0;) {
     const Id v = found[i];
     CHECK(v >= 0 && v < n && exists[v] && !seen.count(v))
     bool after = false, open = false;
-    for (auto [u, w] : both[v]) after |= u != v && seen.count(u);
+    for (auto [u, w] : g.both[v]) after |= u != v && seen.count(u);
     for (const Id u : seen)
-      for (auto [x, w] : both[u]) open |= !seen.count(x);
+      for (auto [x, w] : g.both[u]) open |= !seen.count(x);
     CHECK(after == open)
     seen.insert(v);
   }
   for (Id i = there; i < n; ++i) CHECK(found[i] == n)
+  return true;
+}
 
+// One step of label propagation: the label that most neighbours in both directions have, the least of them.
+bool labels(Case& c, const Graphs& g) {
+  const int seed = c.seed;
+  const Id n = g.n;
+  const Sparse& d = g.directed;
+  Threads threads{c.random, {}};
+  Team team(Pool{&threads, &Threads::schedule, c.in(1, 4)});
   std::vector<Id> label(n), want(n);
   for (auto& x : label) x = c.in(0, std::max(0, n - 1));
   const auto start = label;
   for (Id v = 0; v < n; ++v) {
     std::map<Id, Id> count;
     for (auto [u, w] : d.rows[v]) ++count[start[u]];
-    for (Id u = 0; u < n; ++u) if (d.rows[u].count(v)) ++count[start[u]];
+    for (Id u = 0; u < n; ++u)
+      if (d.rows[u].count(v)) ++count[start[u]];
     Id most = 0;
     want[v] = start[v];
-    for (auto [l, times] : count) if (times > most) most = times, want[v] = l;
+    for (auto [l, times] : count)
+      if (times > most) most = times, want[v] = l;
   }
+  const Matrix D = d.matrix();
   std::vector<Id> ptr(n + 1), row(d.idx.size()), slot(d.idx.size());
   transpose(D, D.slots, n, ptr.data(), row.data(), slot.data());
   const Matrix T{n, n, D.slots, ptr.data(), row.data()};
   Id steps;
   const bool converged = propagate_labels(team, D, &T, 1, label.data(), &steps);
   CHECK(label == want && steps == (n > 0) && converged == (start == want))
+  return true;
+}
 
-  std::vector<float> weight(s.data.begin(), s.data.end());
+// Louvain's communities bear the name of a member; modularity by its definition, no less than of each vertex alone.
+bool communities(Case& c, const Graphs& g) {
+  const int seed = c.seed;
+  const Id n = g.n;
+  const Matrix S = g.symmetric.matrix();
+  std::vector<Id> label(n);
+  std::vector<float> weight(g.symmetric.data.begin(), g.symmetric.data.end());
   const double resolution = c.in(1, 3) / 2.0;
   Louvain(S, weight.data(), resolution).run(label.data());
-  double inside = 0, total = 0, expected = 0;
+  double inside = 0, total = 0, expected = 0, alone = 0;
   std::vector<double> strength(n, 0);
   for (Id u = 0; u < n; ++u) {
     CHECK(label[label[u]] == label[u] && label[u] <= u)
-    for (auto [v, w] : both[u]) {
+    for (auto [v, w] : g.both[u]) {
       const double both_ends = u == v ? 2 * w : w;
       total += both_ends, strength[u] += both_ends;
       if (label[u] == label[v]) inside += both_ends;
     }
   }
-  double own = 0;  // of each vertex alone
   for (Id u = 0; u < n && total > 0; ++u) {
-    if (both[u].count(u)) own += 2 * both[u][u] / total;
-    own -= resolution * strength[u] / total * strength[u] / total;
+    if (g.both[u].count(u)) alone += 2 * g.both[u].at(u) / total;
+    alone -= resolution * strength[u] / total * strength[u] / total;
     for (Id v = 0; v < n; ++v)
       if (label[u] == label[v]) expected += strength[u] / total * strength[v] / total;
   }
   const double quality = total > 0 ? inside / total - resolution * expected : 0;
   CHECK(std::abs(modularity(S, weight.data(), label.data(), resolution, false) - quality) < 1e-9)
-  CHECK(quality >= own - 1e-6)
+  CHECK(quality >= alone - 1e-6)
+  return true;
+}
 
+// The k shortest paths among all, which a search without a bound lists; graphs with too many are left out.
+bool several_paths(Case& c, const Graphs& g) {
+  const int seed = c.seed;
+  const Id n = g.n;
+  const Sparse& d = g.directed;
   if (n == 0) return true;
   std::vector<float> length(d.data.begin(), d.data.end());
   for (auto& x : length) x = std::abs(x);
@@ -145,7 +190,7 @@ bool orders(Case& c) {
   walk(source, 0);
   if (all.size() >= 20000) return true;
   std::sort(all.begin(), all.end());
-  const auto paths = SeveralPaths<float>(D, length.data(), target).run(source, k);
+  const auto paths = SeveralPaths<float>(d.matrix(), length.data(), target).run(source, k);
   CHECK(paths.size() == std::min(all.size(), size_t(k)))
   std::set<std::vector<Id>> different;
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -159,6 +204,12 @@ bool orders(Case& c) {
     }
   }
   return true;
+}
+
+bool orders(Case& c) {
+  const Graphs g(c, c.in(0, 30));
+  return choices(c, g) && generations_by_paths(c, g) && cuthill_mckee(c, g) && labels(c, g) &&
+         communities(c, g) && several_paths(c, g);
 }
 
 // Any bytes as offsets and indices: what `valid` lets through is safe to walk.

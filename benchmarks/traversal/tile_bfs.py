@@ -115,9 +115,8 @@ def _check_levels(A: jsp.CSR):
 def _trace(B: jsp.BitTiled) -> list[list[int]]:
     """[level, vertices, way, clock cycles] of each level of the three kernels."""
     side = Side(*(getattr(B.by_row, field) for field in Side._fields))
-    search = jax.jit(
-        lambda s: tile_bfs(s, s, jnp.int32(0), Search(B.shape[0], B.nt, trace=TRACE_LEVELS))[3]
-    )
+    asked = Search(B.shape[0], B.nt, jsp.TileRule(), trace=TRACE_LEVELS)
+    search = jax.jit(lambda s: tile_bfs(s, s, jnp.int32(0), asked)[3])
     jax.block_until_ready(search(side))
     rows = np.asarray(search(side))
     rows = rows[rows[:, 0] >= 0]

@@ -20,7 +20,7 @@ one pair after the other: 16 us). The limit is this chain of accesses, not bandw
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,6 @@ from ..simt.primitives import Simt
 from ..simt.typed import Value
 from .tile_levels import LISTED, Level
 
-KERNELS = ("push_csc", "push_csr", "pull_csc")
 SLOT = 40  # control words 40..43: vertices found, four rotating counters
 TRACE_WORDS = 4
 
@@ -46,14 +45,31 @@ class Side(NamedTuple):
     rest_minor: jax.Array
 
 
+class Rule(Protocol):
+    """Which way a level goes: jaxspv's `TileRule`."""
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The ways that may be taken, "push_csc" among them."""
+        ...
+
+    @property
+    def push_csr_above(self) -> float:
+        """A frontier of this share of the vertices or more is dense."""
+        ...
+
+    @property
+    def pull_below(self) -> float:
+        """If less than this share of the vertices is unvisited, the level is pulled."""
+        ...
+
+
 class Search(NamedTuple):
     """What is known while a search is traced; `tile_bfs` describes the fields."""
 
     n: int
     nt: int
-    kernels: tuple[str, ...] = KERNELS
-    push_csr_above: float = 0.01
-    pull_below: float = 0.01
+    rule: Rule
     stop: Callable[..., Any] | None = None
     trace: int = 0
 
@@ -85,18 +101,13 @@ def tile_bfs(
     """(levels int32[n], num_levels int32, status int32, trace int32[trace, 4]) from `source`.
 
     out: the tiles by row, edge u -> v being entry (u, v); inn: by column. search: nt is 32 or 64;
-    kernels:
-    the level kernels that may be chosen, "push_csc" among them; push_csr_above: a frontier of this
-    share of the vertices or more is dense; pull_below: if the unvisited share is below it, the
-    level is pulled. targets, stop: as in `bfs`. trace: (level, vertices, kernel, clock) is returned
-    for the first so many levels, -1 for levels that the search does not have. status 0: right;
-    otherwise a grid barrier expired.
+    rule: which way a level goes. targets, stop: as in `bfs`. trace: (level, vertices, kernel,
+    clock) is returned for the first so many levels, -1 for levels that the search does not have.
+    status 0: right; otherwise a grid barrier expired.
     """
-    n, nt, kernels, _, _, _, trace = search
+    n, nt, rule, _, trace = search
     if nt not in (32, 64):
         raise ValueError(f"`nt` must be 32 or 64; got {nt}.")
-    if "push_csc" not in kernels or set(kernels) - set(KERNELS):
-        raise ValueError(f"`kernels` must be among {KERNELS}, with push_csc; got {kernels}.")
     if n == 0:
         nothing = jnp.full((trace, TRACE_WORDS), -1, jnp.int32)
         return jnp.zeros(0, jnp.int32), jnp.int32(0), jnp.int32(0), nothing
@@ -109,8 +120,8 @@ def tile_bfs(
         each=nt // 32,
         tiles=tiles,
         words=tiles * nt // 32,
-        dense=math.ceil(search.push_csr_above * n),
-        few=int(search.pull_below * n),
+        dense=math.ceil(rule.push_csr_above * n),
+        few=int(rule.pull_below * n),
         rest=out.rest_minor.shape[0],
         targets=targets.shape[0],
     )
@@ -180,9 +191,9 @@ def _search(k: Simt, c: Problem, g: Any) -> tuple[Value, Value]:
         _trace(k, c, g, level, count, chosen, mine)
         now = Level(k, c, g, level, cur, nxt)
         now.frontier(chosen == 0)
-        if "push_csr" in c.search.kernels:
+        if "push_csr" in c.search.rule.kernels:
             k.if_(chosen == 1, lambda: now.unvisited(now.push_csr))
-        if "pull_csc" in c.search.kernels:
+        if "pull_csc" in c.search.rule.kernels:
             k.if_(chosen == 2, lambda: now.unvisited(now.pull_csc))
         ok, count = k.grid_barrier(g.control, [(g.control, slot)], [(g.sums, 0, g.control, slot)])
         done = _stopped(k, c, g, level + 1, count, known)
@@ -213,9 +224,9 @@ def _clear(k, c, g, which):
 def _choose(k, c, count, seen):
     """0 Push-CSC, 1 Push-CSR, 2 Pull-CSC."""
     chosen = k.const(0)
-    if "push_csr" in c.search.kernels:
+    if "push_csr" in c.search.rule.kernels:
         chosen = k.where(count >= c.dense, 1, chosen)
-    if "pull_csc" in c.search.kernels:
+    if "pull_csc" in c.search.rule.kernels:
         chosen = k.where(c.n - seen < c.few, 2, chosen)
     return chosen
 

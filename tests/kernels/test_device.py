@@ -10,6 +10,7 @@ import pytest
 from jax._src.mesh import AbstractDevice
 from jax.sharding import AbstractMesh, AxisType
 
+from jaxspv import TileRule
 from jaxspv._core import compat
 from jaxspv._core.platforms import using
 from jaxspv.sharding import operation
@@ -99,7 +100,12 @@ BARRIER = {  # kernels whose CTAs wait for each other
         array(10**6, 4),
     ),
     "bfs_sources": (bfs_sources, GRAPH, array(32)),
-    "tile_bfs": (functools.partial(tile_bfs, search=Search(N, 32)), TILES, TILES, SOURCE),
+    "tile_bfs": (
+        functools.partial(tile_bfs, search=Search(N, 32, TileRule())),
+        TILES,
+        TILES,
+        SOURCE,
+    ),
     "sssp": (sssp, WEIGHTED, SOURCE, array(dtype=F32)),
     "fixpoint_push": (push, WEIGHTED, VECTOR),
     "fixpoint_dense": (fixpoint, array(300, dtype=F32), ROWS),

@@ -27,26 +27,48 @@ CHUNK = 1 << 10  # pairs of a vertex and a tile a step looks at
 Stop = Callable[[Array, Array, Array], Any]
 
 
+@dataclasses.dataclass(frozen=True)
+class TileRule:
+    """When a level of TileBFS goes which way.
+
+    Pull-CSC where fewer than `pull_below` of the vertices are unvisited, else Push-CSR where the
+    frontier holds at least `push_csr_above` of them, else Push-CSC.
+
+    Attributes:
+        kernels: the ways that may be taken; "push_csc" is always among them.
+        push_csr_above: share of the vertices; 0.01 is the paper's.
+        pull_below: share of the vertices.
+
+    Source: Ji et al., "TileSpMSpV", ICPP 2022, section 3.4.
+
+    >>> TileRule(kernels=("push_csc", "pull_csc")).pull_below
+    0.01
+    """
+
+    kernels: tuple[str, ...] = KERNELS
+    push_csr_above: float = 0.01
+    pull_below: float = 0.01
+
+    def __post_init__(self):
+        if "push_csc" not in self.kernels or set(self.kernels) - set(KERNELS):
+            raise ValueError(
+                f"`kernels` must be among {KERNELS}, with push_csc; got {self.kernels}."
+            )
+
+
 def tile_bfs_xla(
-    A: BitTiled,
-    source: Array,
-    *,
-    kernels: tuple[str, ...],
-    push_csr_above: float,
-    pull_below: float,
-    stop: Stop | None = None,
+    A: BitTiled, source: Array, rule: TileRule, stop: Stop | None = None
 ) -> tuple[Array, Array]:
     """(levels int32[n], num_levels int32) along the entries (u, v) of A as edges u -> v.
 
     Args:
         A: n-by-n.
         source: int32; out of range: nothing is reached.
-        kernels, push_csr_above, pull_below: the ways through a level and when each is taken, see
-            `TileRule`.
+        rule: which way a level goes.
         stop: `stop(level, levels, frontier_size)`, asked after every level, the source's first.
     """
     n = A.shape[0]
-    dense, rare = push_csr_above * n, int(pull_below * n)
+    dense, rare = rule.push_csr_above * n, int(rule.pull_below * n)
     start = jnp.arange(n, dtype=jnp.int32) == source
     levels = jnp.where(start, 0, -1).astype(jnp.int32)
     if n == 0:
@@ -58,8 +80,8 @@ def tile_bfs_xla(
 
     def level_(state):
         level, levels, frontier, count, seen, _ = state
-        way = jnp.where(count >= dense, 1, 0) if "push_csr" in kernels else jnp.int32(0)
-        if "pull_csc" in kernels:
+        way = jnp.where(count >= dense, 1, 0) if "push_csr" in rule.kernels else jnp.int32(0)
+        if "pull_csc" in rule.kernels:
             way = jnp.where(n - seen < rare, 2, way)
         ways = (_push_csc, _push_csr, _pull_csc)
         found = lax.switch(
@@ -172,35 +194,6 @@ def _push_rest(A: BitTiled, frontier: Array, found: Array) -> Array:
 FORMATS = ("auto", "csr", "bittiled")
 
 
-@dataclasses.dataclass(frozen=True)
-class TileRule:
-    """When a level of TileBFS goes which way.
-
-    Pull-CSC where fewer than `pull_below` of the vertices are unvisited, else Push-CSR where the
-    frontier holds at least `push_csr_above` of them, else Push-CSC.
-
-    Attributes:
-        kernels: the ways that may be taken; "push_csc" is always among them.
-        push_csr_above: share of the vertices; 0.01 is the paper's.
-        pull_below: share of the vertices.
-
-    Source: Ji et al., "TileSpMSpV", ICPP 2022, section 3.4.
-
-    >>> TileRule(kernels=("push_csc", "pull_csc")).pull_below
-    0.01
-    """
-
-    kernels: tuple[str, ...] = KERNELS
-    push_csr_above: float = 0.01
-    pull_below: float = 0.01
-
-    def __post_init__(self):
-        if "push_csc" not in self.kernels or set(self.kernels) - set(KERNELS):
-            raise ValueError(
-                f"`kernels` must be among {KERNELS}, with push_csc; got {self.kernels}."
-            )
-
-
 @pytree_dataclass
 class TileLayout:
     """The layout "bittiled" of `prepare`: the tiles, and whether they are dense enough to pay."""
@@ -278,11 +271,7 @@ def _kernel(A, source, until, *, parents, bounds, rule):
         for s in (A.by_row, A.by_column)
     )
     levels, num_levels, status, _ = tile_bfs(
-        out,
-        inn,
-        source,
-        Search(A.shape[0], A.nt, rule.kernels, rule.push_csr_above, rule.pull_below, stop),
-        targets=targets,
+        out, inn, source, Search(A.shape[0], A.nt, rule, stop), targets=targets
     )
     return levels, _tree(A, source, levels) if parents else None, num_levels, status
 
@@ -296,14 +285,7 @@ def _xla(A, source, until, *, parents, bounds, rule):
         reached = until.found_in(levels)
         return until.holds(iteration=level, reached=reached, unchanged=frontier_size == 0)
 
-    levels, num_levels = tile_bfs_xla(
-        A,
-        source,
-        kernels=rule.kernels,
-        push_csr_above=rule.push_csr_above,
-        pull_below=rule.pull_below,
-        stop=None if until is None else stop,
-    )
+    levels, num_levels = tile_bfs_xla(A, source, rule, None if until is None else stop)
     return levels, _tree(A, source, levels) if parents else None, num_levels, jnp.int32(0)
 
 

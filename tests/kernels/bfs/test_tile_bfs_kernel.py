@@ -13,17 +13,18 @@ import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.formats import BitTiled
 from pallas_kernels.bfs import tile_levels
-from pallas_kernels.bfs.tile import KERNELS, Search, Side, tile_bfs
+from pallas_kernels.bfs.tile import Search, Side, tile_bfs
 from pallas_kernels.simt.device import DEFAULT_GRID, Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, oracle, random_graph
 from tests.kernels.test_lowering import lower
 
+RULE = jsp.TileRule()
 HOST = {"grid": Grid(2, 64, interpret=True)}
 WAYS = {
-    "csc": {"kernels": ("push_csc",)},
-    "csr": {"kernels": ("push_csc", "push_csr"), "push_csr_above": 0.0},
-    "pull": {"push_csr_above": 2.0, "pull_below": 1.0},
-    "rule": {"push_csr_above": 0.05, "pull_below": 0.3},
+    "csc": jsp.TileRule(("push_csc",)),
+    "csr": jsp.TileRule(("push_csc", "push_csr"), push_csr_above=0.0),
+    "pull": jsp.TileRule(push_csr_above=2.0, pull_below=1.0),
+    "rule": jsp.TileRule(push_csr_above=0.05, pull_below=0.3),
 }
 
 
@@ -37,8 +38,8 @@ def sides(graph, nt, limit=0):
     )
 
 
-def searcher(graph, nt, limit, grid=DEFAULT_GRID, **options):
-    search = Search(len(graph[0]) - 1, nt, **options)
+def searcher(graph, nt, limit, rule=RULE, grid=DEFAULT_GRID, **options):
+    search = Search(len(graph[0]) - 1, nt, rule, **options)
     f = functools.partial(tile_bfs, search=search, grid=grid)
     return functools.partial(jax.jit(f), *sides(graph, nt, limit))
 
@@ -54,7 +55,7 @@ def check(graph, source, out):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_named_graphs(name):
     graph = GRAPHS[name]
-    search = searcher(graph, 32, 0, **WAYS["rule"], **HOST)
+    search = searcher(graph, 32, 0, rule=WAYS["rule"], **HOST)
     for source in (0, len(graph[0]) - 2, -1):
         check(graph, source, search(jnp.int32(source)))
 
@@ -65,7 +66,7 @@ def test_named_graphs(name):
 def test_directed_with_a_remainder(way, nt, limit):
     for edges in (150, 700):
         graph = random_graph(300, edges, edges, symmetric=False)
-        search = searcher(graph, nt, limit, **WAYS[way], **HOST)
+        search = searcher(graph, nt, limit, rule=WAYS[way], **HOST)
         for source in (0, 17):
             check(graph, source, search(jnp.int32(source)))
 
@@ -76,7 +77,7 @@ def test_a_directed_path_is_walked_one_way(way):
     for step in (1, -1):
         A = sp.diags_array([np.ones(n - 1)], offsets=[step], shape=(n, n)).tocsr()
         graph = A.indptr.astype(np.int32), A.indices.astype(np.int32)
-        search = searcher(graph, 32, 0, **WAYS[way], **HOST)
+        search = searcher(graph, 32, 0, rule=WAYS[way], **HOST)
         for source in (0, 70, n - 1):
             levels = np.asarray(search(jnp.int32(source))[0])
             distance = (np.arange(n) - source) * step
@@ -90,7 +91,7 @@ def test_long_lines_of_tiles_are_shared(monkeypatch, way, capacity):
     monkeypatch.setattr(tile_levels, "LISTED", capacity)
     monkeypatch.setattr("pallas_kernels.bfs.tile.LISTED", capacity)
     graph = random_graph(400, 900, 3)
-    check(graph, 5, searcher(graph, 32, 0, **WAYS[way], **HOST)(jnp.int32(5)))
+    check(graph, 5, searcher(graph, 32, 0, rule=WAYS[way], **HOST)(jnp.int32(5)))
 
 
 def test_targets_and_trace():
@@ -114,15 +115,15 @@ def test_targets_and_trace():
 def test_bad_arguments_are_named():
     graph = random_graph(40, 40, 1)
     with pytest.raises(ValueError, match="`nt` must be 32 or 64; got 16"):
-        tile_bfs(*sides(graph, 32), jnp.int32(0), Search(40, 16))
+        tile_bfs(*sides(graph, 32), jnp.int32(0), Search(40, 16, RULE))
     with pytest.raises(ValueError, match="with push_csc; got"):
-        tile_bfs(*sides(graph, 32), jnp.int32(0), Search(40, 32, KERNELS[1:]))
+        jsp.TileRule(("push_csr", "pull_csc"))
 
 
 @pytest.mark.parametrize("nt", [32, 64])
 def test_one_launch(nt):
     graph = random_graph(200, 400, 1)
-    search = Search(200, nt, trace=4, stop=lambda level, reached, unchanged: level >= 3)
+    search = Search(200, nt, RULE, trace=4, stop=lambda level, reached, unchanged: level >= 3)
     f = functools.partial(tile_bfs, search=search)
     text = lower(f, *sides(graph, nt, 1), jnp.int32(0))
     assert text.count("custom_call @mosaic_gpu") == 1
@@ -135,7 +136,7 @@ def test_native(way, nt):
     large = random_graph(20_000, 60_000, 1, symmetric=False), random_graph(20_000, 400_000, 2)
     cases = (NATIVE["any degree"], 0), (NATIVE["any degree"], 2), (large[0], 2), (large[1], 0)
     for graph, limit in cases:
-        search = searcher(graph, nt, limit, **WAYS[way])
+        search = searcher(graph, nt, limit, rule=WAYS[way])
         n = len(graph[0]) - 1
         for source in range(0, n, n // 12):
             for _ in range(3):

@@ -1,7 +1,8 @@
-// Handlers of entries: merging two lists of keys, finding keys, choosing slots.
+// Handlers of entries: merging two lists of keys or two matrices, finding keys, choosing slots.
 #include "entries.h"
 
 #include "ffi.h"
+#include "merge.h"
 #include "operands.h"
 
 using namespace jaxspv;
@@ -59,4 +60,24 @@ JAXSPV_HANDLER(chosen_slots) {
   const uint8_t* chosen = array<uint8_t>(call.operand(0), 1);
   *array<int32_t>(call.result(1), 0) =
       int32_t(chosen_slots(chosen, size, capacity, vector<int32_t>(call.result(0), capacity)));
+}
+
+// (indptr, indices, data, indptr, indices, data, what the one lacks, what the other lacks, overflow of
+// both) -> the element-wise result: indptr, indices, data, overflow
+JAXSPV_HANDLER(merge) {
+  const int64_t columns = call.number("columns");
+  const Matrix a = checked(call, 0, columns), b = checked(call, 3, columns);
+  const bool united = call.number("union") != 0;
+  const int64_t slots = length(call.result(1)), needed = united ? int64_t(a.slots) + b.slots : std::min(a.slots, b.slots);
+  expect(a.rows == b.rows && needed <= slots && slots <= 0x7fffffff, "matrices do not match, or their result is too large");
+  *array<uint8_t>(call.result(3), 0) = *array<uint8_t>(call.operand(8), 0) | *array<uint8_t>(call.operand(9), 0);
+  Team team(call.pool());
+  Id *ptr = vector<Id>(call.result(0), int64_t(a.rows) + 1), *idx = vector<Id>(call.result(1), slots);
+  with_values(call.result(2).dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const Values<T> x{entries<T>(call.operand(2), a), entries<T>(call.operand(5), b), *array<T>(call.operand(6), 0),
+                      *array<T>(call.operand(7), 0), call.number("defaults") != 0};
+    const auto run = united ? merge<true, T> : merge<false, T>;
+    run(team, a, b, x, call.number("op"), Id(slots), ptr, idx, vector<T>(call.result(2), slots));
+  });
 }

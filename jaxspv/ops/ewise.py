@@ -12,7 +12,8 @@ from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid
 from ..algebra.operators import BinaryOp, as_binary, plus, times
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
-from .write_rule.entries import Entries, both, entries_of, find, keep, take, union
+from .write_rule.entries import entries_of
+from .write_rule.merge import added, combine, multiplied, slots_for, united, with_dtypes
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Number, Operand
@@ -62,8 +63,9 @@ def ewise_add(
     A, B, op = _operands(A, B, op)
     options = Options(mask, accum, out, replace, nse)
     dense = is_dense(A) or is_dense(B)
-    rule = _add_dense if dense else _add
-    return call(rule, (A, B, op), options, format=format_of(A), dense=True)
+    if dense:
+        return call(_add_dense, (A, B, op), options, dense=True)
+    return call(added, (A, B, op), options, static=slots_for(A, B), format=format_of(A), dense=True)
 
 
 @overloadable
@@ -108,7 +110,7 @@ def ewise_union(
     operands = (A, B, op, *defaults)
     if is_dense(A) or is_dense(B):
         return call(_union_dense, operands, options, dense=True)
-    return call(_union, operands, options, format=format_of(A))
+    return call(united, operands, options, static=slots_for(A, B), format=format_of(A))
 
 
 @overloadable
@@ -149,8 +151,10 @@ def ewise_mult(
     """
     A, B, op = _operands(A, B, op)
     options = Options(mask, accum, out, replace, nse)
-    rule = _mult_dense if is_dense(A) and is_dense(B) else _mult
-    return call(rule, (A, B, op), options, format=format_of(A, B), dense=True)
+    if is_dense(A) and is_dense(B):
+        return call(_mult_dense, (A, B, op), options, dense=True)
+    static = slots_for(A, B, both=True)
+    return call(multiplied, (A, B, op), options, static=static, format=format_of(A, B), dense=True)
 
 
 def _operands(A: Any, B: Any, op: Any) -> tuple[Any, Any, BinaryOp]:
@@ -158,37 +162,6 @@ def _operands(A: Any, B: Any, op: Any) -> tuple[Any, Any, BinaryOp]:
     if A.shape != B.shape:
         raise ValueError(f"`B` must have the shape {A.shape} of A; got {B.shape}.")
     return A, B, op.op if isinstance(op, Monoid) else as_binary(op)
-
-
-def combine(op: BinaryOp, x: Array, y: Array, where: Array, keys: Any) -> Array:
-    """`op(x, y)` at the places `keys`; positional operators give the place."""
-    if op.position is None:
-        return both(op, x, y, where)
-    row = op.position in ("firsti", "secondi")
-    return keys[0] if row else keys[1] if len(keys) == 2 else jnp.zeros_like(keys[0])
-
-
-def _add(A, B, op) -> Entries:
-    a, b = entries_of(A), entries_of(B)
-    U = union(a, b)
-    x, y = take(a.data, U.left), take(b.data, U.right)
-    in_both = U.in_left & U.in_right
-    z = combine(op, x, y, in_both, U.places.keys)
-    one = jnp.where(U.in_left, x.astype(z.dtype), y.astype(z.dtype))
-    return U.places.with_data(jnp.where(in_both, z, one))
-
-
-def _defaults(A: Any, B: Any, left: Any, right: Any) -> tuple[Array, Array]:
-    return jnp.asarray(left).astype(A.dtype), jnp.asarray(right).astype(B.dtype)
-
-
-def _union(A, B, op, left_default, right_default) -> Entries:
-    left_default, right_default = _defaults(A, B, left_default, right_default)
-    a, b = entries_of(A), entries_of(B)
-    U = union(a, b)
-    x = jnp.where(U.in_left, take(a.data, U.left), left_default)
-    y = jnp.where(U.in_right, take(b.data, U.right), right_default)
-    return U.places.with_data(combine(op, x, y, U.places.valid(), U.places.keys))
 
 
 def _spread(A: Any) -> tuple[Array, Array]:
@@ -213,7 +186,7 @@ def _add_dense(A, B, op) -> Dense:
 
 
 def _union_dense(A, B, op, left_default, right_default) -> Dense:
-    left_default, right_default = _defaults(A, B, left_default, right_default)
+    left_default, right_default = with_dtypes(A, B, left_default, right_default)
     (x, in_x), (y, in_y) = _spread(A), _spread(B)
     x, y = jnp.where(in_x, x, left_default), jnp.where(in_y, y, right_default)
     everywhere = jnp.ones(x.shape, bool)
@@ -223,14 +196,3 @@ def _union_dense(A, B, op, left_default, right_default) -> Dense:
 def _mult_dense(A, B, op) -> Dense:
     everywhere = jnp.ones(A.shape, bool)
     return Dense(combine(op, A, B, everywhere, _places(A, B)))
-
-
-def _mult(A, B, op) -> Entries:
-    a, b = entries_of(A), entries_of(B)
-    if a.nse <= b.nse:
-        slot, hit = find(b, a.keys)
-        base, x, y = a, a.data, take(b.data, slot)
-    else:
-        slot, hit = find(a, b.keys)
-        base, x, y = b, take(a.data, slot), b.data
-    return keep(base.with_data(combine(op, x, y, hit, base.keys)), hit)

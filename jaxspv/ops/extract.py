@@ -117,12 +117,16 @@ def _by_scipy(A: CSR, rows: Index, cols: Index) -> Any:
         data, indices, indptr = data[used], indices[used], indptr - indptr[0]
         rows = dataclasses.replace(rows, values=None, start=0, extent=rows.size)
     if not (rows.whole and cols.whole):
-        slots = np.arange(indptr[-1])  # SciPy does not know every dtype
-        parts = slots, indices[: slots.size], indptr
+        count, known = indptr[-1], data.dtype.char in "?bhilfdFD"  # SciPy's dtypes
+        values = data[:count] if known else np.arange(count)
+        parts = values, indices[:count], indptr
         chosen = scipy.sparse.csr_array(parts, (rows.extent, cols.extent))
-        chosen = chosen[_listed(rows)][:, _listed(cols)]
+        for axis, index in enumerate((rows, cols)):
+            if not index.whole:
+                chosen = chosen[:, _listed(index)] if axis else chosen[_listed(index)]
         chosen.sort_indices()
-        data, indices, indptr = data[chosen.data], chosen.indices, chosen.indptr
+        data = chosen.data if known else data[chosen.data]
+        indices, indptr = chosen.indices, chosen.indptr
     return _from_host(A, (data, indices, indptr), rows, cols)
 
 

@@ -17,7 +17,8 @@ from ..construct.arguments import check_shape
 from ..construct.from_arrays import from_edges
 from ..formats.vector import vector_from_entries
 from .write_rule.call import Options, call, format_of, is_dense, matrix, operand
-from .write_rule.entries import Entries, both, entries_of, keep, sort_entries
+from .write_rule.entries import Entries, both, entries_of, keep, sort_entries, take
+from .write_rule.slots import search
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Indices, Matrix, Number, Operand, Sparse, Values
@@ -109,19 +110,33 @@ def kron(
 
 
 def _kron(A, B, op) -> Entries:
+    """The entries in order, without a sort: those of row (i, k) are the pairs of two rows."""
     a, b = entries_of(A), entries_of(B)
     total = a.nse * b.nse
     shape = (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1])
     a, b = (e.holding(*shape, total) for e in (a, b))
-    inside = (a.valid()[:, None] & b.valid()[None, :]).reshape(total)
+    (first_a, size_a), (first_b, size_b) = _rows_of_slots(a), _rows_of_slots(b)
+    row = first_a[:, None] * b.count + size_a[:, None] * first_b  # where (i, k) begins
+    place = row + (a.slots() - first_a)[:, None] * size_b + (b.slots() - first_b)
+    place = jnp.where(a.valid()[:, None] & b.valid(), place, total).reshape(total)
+    pair = jnp.zeros(total, a.index_dtype)
+    pair = pair.at[place].set(jnp.arange(total, dtype=a.index_dtype), mode="drop")
+    s, t = pair // max(b.nse, 1), pair % max(b.nse, 1)
+    count = a.count * b.count
+    valid = jnp.arange(total, dtype=a.index_dtype) < count
     keys = tuple(
-        jnp.where(inside, (ka[:, None] * size + kb[None, :]).reshape(total), extent)
+        jnp.where(valid, take(ka, s) * size + take(kb, t), extent)
         for ka, kb, size, extent in zip(a.keys, b.keys, b.shape, shape, strict=True)
     )
-    x = jnp.broadcast_to(a.data[:, None], (a.nse, b.nse)).reshape(total)
-    y = jnp.broadcast_to(b.data[None, :], (a.nse, b.nse)).reshape(total)
-    z = both(op, x, y, inside)
-    return sort_entries(Entries(z, keys, a.count * b.count, a.overflow | b.overflow, shape))
+    z = both(op, take(a.data, s), take(b.data, t), valid)
+    return Entries(z, keys, count, a.overflow | b.overflow, shape)
+
+
+def _rows_of_slots(e: Entries) -> tuple[Any, Any]:
+    """Of each slot the first one of its row, and how many the row has."""
+    row = e.keys[:1]
+    first = search(row, row)
+    return first, jnp.minimum(search(row, (row[0] + 1,)), e.count) - first
 
 
 def diag(

@@ -8,9 +8,9 @@
 #include "convert.h"
 #include "cores.h"
 #include "eccentricity.h"
-#include "entries.h"
 #include "forest.h"
 #include "matching.h"
+#include "merge.h"
 #include "mxm.h"
 #include "pagerank.h"
 #include "parallel.h"
@@ -332,51 +332,41 @@ bool safe(Case& c) {
   return true;
 }
 
-// Sorted keys of one axis or two against std::set; then the same with any bytes among them.
-bool entries_of_keys(Case& c) {
-  const int seed = c.seed, axes = c.in(1, 2);
-  using Key = std::pair<int32_t, int32_t>;
-  const auto drawn = [&] {
-    std::set<Key> keys;
-    for (int k = c.in(0, 40); k > 0; --k) keys.insert({c.in(0, 9), axes == 2 ? c.in(0, 9) : 0});
-    return keys;
+// Rows merged by maps, one thread or several, in more slots than needed; then any columns in any order.
+bool merges(Case& c) {
+  const int seed = c.seed;
+  const Id m = c.in(0, 9) ? c.in(0, 40) : 2500, n = c.in(1, 20);
+  Sparse a = c.sparse(m, n, 4), b = c.sparse(m, n, 4);
+  const bool united = c.in(0, 1) != 0, defaults = c.in(0, 1) != 0;
+  const int op = c.in(0, 4);
+  const auto join = [&](double x, double y) {
+    return op == 0 ? x + y : op == 1 ? x - y : op == 2 ? x * y : op == 3 ? std::min(x, y) : std::max(x, y);
   };
-  const std::set<Key> a = drawn(), b = drawn();
-  std::set<Key> all = a;
-  all.insert(b.begin(), b.end());
-  std::vector<int32_t> parts[4];
-  for (auto [i, j] : a) parts[0].push_back(i), parts[1].push_back(j);
-  for (auto [i, j] : b) parts[2].push_back(i), parts[3].push_back(j);
-  const auto keys = [&](int k) {
-    return Keys{int64_t(parts[k].size()), parts[k].data(), axes == 2 ? parts[k + 1].data() : nullptr};
-  };
-  const auto capacity = std::vector<int32_t>(c.in(0, 60));
-  auto left = capacity, right = capacity;
-  std::vector<int32_t> slots(b.size());
-  CHECK(unite(keys(0), keys(2), int64_t(left.size()), left.data(), right.data()) == int64_t(all.size()))
-  size_t place = 0;
-  for (const Key& key : all) {
-    if (place == left.size()) break;
-    const auto in_a = a.find(key), in_b = b.find(key);
-    CHECK(left[place] == (in_a == a.end() ? -1 : std::distance(a.begin(), in_a)))
-    CHECK(right[place] == (in_b == b.end() ? -1 : std::distance(b.begin(), in_b)))
-    ++place;
+  const Matrix A = a.matrix(), B = b.matrix();
+  const Values<double> x{a.data.data(), b.data.data(), 2, 3, defaults};
+  const Id slots = (united ? A.slots + B.slots : std::min(A.slots, B.slots)) + c.in(0, 5);
+  std::vector<Id> ptr(m + 1), idx(slots);
+  std::vector<double> data(slots);
+  Threads threads{c.random, {}};
+  Team team(Pool{&threads, &Threads::schedule, c.in(1, 4)});
+  const auto run = united ? merge<true, double> : merge<false, double>;
+  run(team, A, B, x, op, slots, ptr.data(), idx.data(), data.data());
+  Id k = 0;
+  for (Id i = 0; i < m; ++i) {
+    CHECK(ptr[i] == k)
+    for (Id j = 0; j < n; ++j) {
+      const bool in_a = a.rows[i].count(j), in_b = b.rows[i].count(j);
+      if (united ? !in_a && !in_b : !in_a || !in_b) continue;
+      const double p = in_a ? a.rows[i][j] : 2, q = in_b ? b.rows[i][j] : 3;
+      CHECK(idx[k] == j && data[k] == (defaults || (in_a && in_b) ? join(p, q) : in_a ? p : q))
+      ++k;
+    }
   }
-  lower_bounds(keys(0), keys(2), slots.data());
-  place = 0;
-  for (const Key& key : b) CHECK(slots[place++] == std::distance(a.begin(), a.lower_bound(key)))
-  std::vector<uint8_t> chosen(c.in(0, 50));
-  std::vector<int32_t> want, got(c.in(0, 60));
-  for (size_t i = 0; i < chosen.size(); ++i)
-    if ((chosen[i] = uint8_t(c.in(0, 1)))) want.push_back(int32_t(i));
-  CHECK(chosen_slots(chosen.data(), int64_t(chosen.size()), int64_t(got.size()), got.data()) == int64_t(want.size()))
-  for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == (i < want.size() ? want[i] : int32_t(chosen.size())))
-  for (auto& part : parts)
-    for (auto& v : part)
-      if (c.in(0, 9) == 0) v = int32_t(c.random());
-  unite(keys(0), keys(2), int64_t(left.size()), left.data(), right.data());
-  lower_bounds(keys(0), keys(2), slots.data());
-  for (int32_t slot : slots) CHECK(slot >= 0 && slot <= int64_t(a.size()))
+  CHECK(ptr[m] == k)
+  for (; k < slots; ++k) CHECK(idx[k] == n && data[k] == 0)
+  for (auto* list : {&a, &b})
+    for (auto& j : list->idx) j = c.in(0, n - 1);
+  run(team, a.matrix(), b.matrix(), x, op, slots, ptr.data(), idx.data(), data.data());
   return true;
 }
 
@@ -384,7 +374,7 @@ int main(int count, char** arguments) {
   const int first = count > 2 ? std::atoi(arguments[2]) : 0;
   for (int seed = first; seed < first + std::atoi(arguments[1]); ++seed) {
     Case one(seed), two(seed), three(seed), four(seed);
-    if (!products(one) || !structure(two) || !safe(three) || !entries_of_keys(four)) return 1;
+    if (!products(one) || !structure(two) || !safe(three) || !merges(four)) return 1;
   }
   std::puts("ok");
 }

@@ -1,5 +1,5 @@
-// Random graphs through the headers of orders, greedy choices, communities and several paths, for the
-// sanitizers. usage: fuzz_orders COUNT [FIRST SEED]; ends with 1 at the first wrong answer.
+// Random graphs through the headers of orders, greedy choices, communities and several paths, and
+// random keys through those of entries, for the sanitizers. usage: fuzz_orders COUNT [FIRST SEED]; ends with 1 at the first wrong answer.
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -7,6 +7,7 @@
 
 #include "communities.h"
 #include "convert.h"
+#include "entries.h"
 #include "greedy.h"
 #include "orders.h"
 #include "parallel.h"
@@ -212,6 +213,54 @@ bool orders(Case& c) {
          communities(c, g) && several_paths(c, g);
 }
 
+// Sorted keys of one axis or two against std::set; then the same with any bytes among them.
+bool entries_of_keys(Case& c) {
+  const int seed = c.seed, axes = c.in(1, 2);
+  using Key = std::pair<int32_t, int32_t>;
+  const auto drawn = [&] {
+    std::set<Key> keys;
+    for (int k = c.in(0, 40); k > 0; --k) keys.insert({c.in(0, 9), axes == 2 ? c.in(0, 9) : 0});
+    return keys;
+  };
+  const std::set<Key> a = drawn(), b = drawn();
+  std::set<Key> all = a;
+  all.insert(b.begin(), b.end());
+  std::vector<int32_t> parts[4];
+  for (auto [i, j] : a) parts[0].push_back(i), parts[1].push_back(j);
+  for (auto [i, j] : b) parts[2].push_back(i), parts[3].push_back(j);
+  const auto keys = [&](int k) {
+    return Keys{int64_t(parts[k].size()), parts[k].data(), axes == 2 ? parts[k + 1].data() : nullptr};
+  };
+  const auto capacity = std::vector<int32_t>(c.in(0, 60));
+  auto left = capacity, right = capacity;
+  std::vector<int32_t> slots(b.size());
+  CHECK(unite(keys(0), keys(2), int64_t(left.size()), left.data(), right.data()) == int64_t(all.size()))
+  size_t place = 0;
+  for (const Key& key : all) {
+    if (place == left.size()) break;
+    const auto in_a = a.find(key), in_b = b.find(key);
+    CHECK(left[place] == (in_a == a.end() ? -1 : std::distance(a.begin(), in_a)))
+    CHECK(right[place] == (in_b == b.end() ? -1 : std::distance(b.begin(), in_b)))
+    ++place;
+  }
+  lower_bounds(keys(0), keys(2), slots.data());
+  place = 0;
+  for (const Key& key : b) CHECK(slots[place++] == std::distance(a.begin(), a.lower_bound(key)))
+  std::vector<uint8_t> chosen(c.in(0, 50));
+  std::vector<int32_t> want, got(c.in(0, 60));
+  for (size_t i = 0; i < chosen.size(); ++i)
+    if ((chosen[i] = uint8_t(c.in(0, 1)))) want.push_back(int32_t(i));
+  CHECK(chosen_slots(chosen.data(), int64_t(chosen.size()), int64_t(got.size()), got.data()) == int64_t(want.size()))
+  for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == (i < want.size() ? want[i] : int32_t(chosen.size())))
+  for (auto& part : parts)
+    for (auto& v : part)
+      if (c.in(0, 9) == 0) v = int32_t(c.random());
+  unite(keys(0), keys(2), int64_t(left.size()), left.data(), right.data());
+  lower_bounds(keys(0), keys(2), slots.data());
+  for (int32_t slot : slots) CHECK(slot >= 0 && slot <= int64_t(a.size()))
+  return true;
+}
+
 // Any bytes as offsets and indices: what `valid` lets through is safe to walk.
 bool safe(Case& c) {
   Sparse a = c.sparse(c.in(0, 20), c.in(1, 20), 4);
@@ -242,8 +291,8 @@ bool safe(Case& c) {
 int main(int count, char** arguments) {
   const int first = count > 2 ? std::atoi(arguments[2]) : 0;
   for (int seed = first; seed < first + std::atoi(arguments[1]); ++seed) {
-    Case one(seed), two(seed);
-    if (!orders(one) || !safe(two)) return 1;
+    Case one(seed), two(seed), three(seed);
+    if (!orders(one) || !safe(two) || !entries_of_keys(three)) return 1;
   }
   std::puts("ok");
 }

@@ -37,7 +37,8 @@ def _matrix(seed, dtype=np.float32, shape=(N, N), density=0.2):
     rng = np.random.default_rng(seed)
     values = rng.integers(1, 9, shape).astype(dtype)
     valid = rng.random(shape) < density
-    return jsp.from_scipy(sp.csr_array(np.where(valid, values, 0))), np.where(valid, values, 0)
+    dense = np.where(valid, values, np.zeros((), dtype))
+    return jsp.from_scipy(sp.csr_array(dense)), dense
 
 
 def _product(semiring, a, b):
@@ -214,3 +215,80 @@ def test_long_sums_round_once(masked):
     found = jsp.mxm(A, A.T, mask=mask, method="gustavson").todense()
     want = S.astype(np.float64) @ S.T.astype(np.float64)
     np.testing.assert_allclose(np.asarray(found, np.float64), want, rtol=2 * 2.0**-23)
+
+
+OPERATORS = {
+    "plus": np.add,
+    "minus": np.subtract,
+    "times": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+def _merged(rule, op, A, B):
+    operator = getattr(jsp.operators, op)
+    if rule == "union":
+        return jsp.ewise_union(A, B, operator, 2, 3)
+    return (jsp.ewise_add if rule == "add" else jsp.ewise_mult)(A, B, operator)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("rule", ["add", "union", "mult"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, bool], ids=lambda d: d.__name__)
+def test_rows_are_merged(rule, op, dtype):
+    if dtype is bool and op == "minus":
+        pytest.skip("NumPy has no difference of booleans")
+    (A, a), (B, b) = (_matrix(seed, dtype, (7, N)) for seed in (5, 6))
+    in_a, in_b = _pattern(A), _pattern(B)
+    lack_a, lack_b = np.asarray(2, dtype), np.asarray(3, dtype)
+    both = OPERATORS[op](np.where(in_a, a, lack_a), np.where(in_b, b, lack_b))
+    want = both if rule == "union" else np.where(in_a & in_b, both, np.where(in_a, a, b))
+    places = in_a & in_b if rule == "mult" else in_a | in_b
+    for X, Y, turn in ((A, B, lambda x: x), (A.T, B.T, np.transpose)):
+        C = _merged(rule, op, X, Y)
+        assert C.format == X.format and C.dtype == dtype and int(C.count) == places.sum()
+        C.check_invariants()
+        np.testing.assert_array_equal(turn(_pattern(C)), places)
+        np.testing.assert_array_equal(turn(np.asarray(C.todense())), np.where(places, want, 0))
+        D = jax.jit(_merged, static_argnums=(0, 1))(rule, op, X, Y)
+        assert D.nse == (min(A.nse, B.nse) if rule == "mult" else min(A.nse + B.nse, 7 * N))
+        np.testing.assert_array_equal(D.todense(), C.todense())
+
+
+def test_merged_rows_keep_nan_and_signs_of_zero():
+    A = jsp.from_dense([[np.nan, 1.0, -0.0, np.inf]]).with_data(
+        np.array([np.nan, 1, np.inf], np.float32)
+    )
+    B = A.with_data(np.array([1, np.nan, -np.inf], np.float32))
+    for op in ("plus", "minus", "min", "max"):
+        C = jsp.ewise_add(A, B, getattr(jsp.operators, op))
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(C.data[:3], OPERATORS[op](A.data, B.data))
+    zero = A.with_data(np.full(3, -0.0, np.float32))
+    nothing = jsp.from_dense(np.zeros((1, 4), np.float32))
+    assert np.signbit((zero + nothing).data[:3]).all()
+
+
+@pytest.mark.parametrize("rule", ["add", "union", "mult"])
+@pytest.mark.parametrize("op", ["plus", "minus", "times", "min"])
+def test_gradients_of_merged_rows(rule, op):
+    (A, a), (B, b) = (_matrix(seed, shape=(7, N)) for seed in (5, 6))
+    weights = np.random.default_rng(0).random((7, N)).astype(np.float32)
+
+    def total(x, y, A, B):
+        return jnp.sum(_merged(rule, op, A.with_data(x), B.with_data(y)).todense() * weights)
+
+    for k in (0, 1):
+        slope = jax.grad(total, k)
+        got, want = slope(A.data, B.data, A, B), slope(A.data, B.data, A.tocoo(), B.tocoo())
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+        assert np.abs(got).sum() > 0
+
+
+def test_merged_rows_under_vmap():
+    (A, _), (B, _) = (_matrix(seed, shape=(7, N)) for seed in (5, 6))
+    data = jnp.stack([A.data, 2 * A.data])
+    many = jax.vmap(lambda d: jsp.ewise_add(A.with_data(d), B).todense())(data)
+    np.testing.assert_array_equal(many[0], (A + B).todense())
+    np.testing.assert_array_equal(many[1], (A.with_data(2 * A.data) + B).todense())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -14,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from .._core.batching import over_trailing
-from .._core.compilation import is_eager, known_while_tracing, scalar
+from .._core.compilation import is_eager, known_while_tracing, on_accelerator, scalar, to_device
 from .._core.indices import LIMIT, one_value, with_pattern
 from .._core.operation import Operation
 from .._core.pytree import is_concrete
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..shapes import Indices, Int, Number, Shaped, Values
     from .coo import COO
 
+SMALL = 2**22  # elements of a dense array that NumPy makes
 LARGE = 2**30  # bytes of a dense array for which an eager call waits
 
 
@@ -183,6 +185,8 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         with_pattern(self)
         if not is_eager(self, fill):
             return _dense(self, scalar(fill, self.dtype))
+        if dense := _dense_on_host(self, fill):
+            return dense[0]
         dense = _dense_program(self, scalar(fill, self.dtype))
         # To read an array that found no memory ends the process in JAX; to wait for it raises.
         return dense.block_until_ready() if dense.nbytes > LARGE else dense
@@ -297,6 +301,28 @@ def _dense(A: SparseMatrix, fill: Any) -> Array:
 
 
 _dense_program = jax.jit(_dense)  # eagerly one program
+
+
+def _dense_on_host(A: Any, fill: Any) -> tuple[Array] | None:
+    """The same of a small matrix in the memory of a host by NumPy, which compiles nothing."""
+    if A.format not in ("coo", "csr", "csc") or not A.unique or A.entry_shape:
+        return None
+    if math.prod(A.shape) > SMALL or on_accelerator(*jax.tree.leaves(A)):
+        return None
+    if A.format == "coo":
+        row, col = np.asarray(A.row), np.asarray(A.col)
+    else:
+        indptr, minor = np.asarray(A.indptr), np.asarray(A.indices)
+        lengths = indptr[1:] - indptr[:-1]
+        if lengths.min(initial=0) < 0:  # a broken matrix
+            return None
+        major = np.repeat(np.arange(lengths.size), lengths)
+        row, col = (major, minor) if A.format == "csr" else (minor, major)
+        row, col = row[: major.size], col[: major.size]
+    inside = (row >= 0) & (row < A.shape[0]) & (col >= 0) & (col < A.shape[1])
+    dense = np.full(A.shape, fill, A.dtype)
+    dense[row[inside], col[inside]] = np.asarray(A.data)[: row.size][inside]
+    return (to_device(dense, A.data),)
 
 
 @functools.partial(jax.jit, static_argnums=1)

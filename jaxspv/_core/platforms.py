@@ -1,7 +1,7 @@
 """Backends and platforms: which kinds of forms there are, and what a trace allows.
 
-A form is for NVIDIA GPUs ("pallas"), for CPUs ("cpu": loops that XLA compiles to native code) or
-for every platform ("xla").
+A form is for NVIDIA GPUs ("pallas": kernels), for CPUs ("cpu": C++, or loops that XLA compiles to
+native code) or for every platform ("xla").
 """
 
 from __future__ import annotations

@@ -80,6 +80,8 @@ def _places(A: Stored, axis: int | None) -> int:
 def _joined(A: Any, add: Any, axis: int | None) -> Array:
     """The entries joined, a dense vector or a scalar; the identity where there are none."""
     if axis is None:
+        if A.ndim == 2 and _has_kernels(A) and (values := _values_on_host(A)).size:
+            return _joined_on_host(values, add)
         return reduce(A, add)
     if add is plus and _has_kernels(A):
         ones = to_device(np.ones(A.shape[axis], A.dtype))
@@ -94,6 +96,29 @@ def _has_kernels(A: Any) -> bool:
         return False
     known = A.dtype.name in NUMBERS and A.index_dtype == np.int32
     return known and is_eager(A) and not on_accelerator(A.data)
+
+
+def _on_host(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, value) of the entries of a CSR or CSC in the memory of a host, in its order.
+
+    NumPy has no program for each size.
+    """
+    indptr, values = np.asarray(A.indptr), _values_on_host(A)
+    major = np.repeat(np.arange(indptr.size - 1, dtype=np.int32), indptr[1:] - indptr[:-1])
+    minor = np.asarray(A.indices)[: major.size]
+    return (major, minor, values) if A.format == "csr" else (minor, major, values)
+
+
+def _values_on_host(A: Any) -> np.ndarray:
+    return np.asarray(A.data)[: int(np.asarray(A.indptr)[-1])]
+
+
+def _joined_on_host(values: np.ndarray, add: Any) -> Array:
+    """The sum, the least or the greatest of one value or more; NaN spreads, integers wrap."""
+    if add is plus:
+        wide = np.float64 if values.dtype == np.float32 else values.dtype
+        return to_device(np.sum(values, dtype=wide).astype(values.dtype))
+    return to_device((np.min if add is min_ else np.max)(values))
 
 
 def _sum(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
@@ -128,9 +153,18 @@ def _extreme(A: Any, which: str, axis: Any, out: None = None) -> Array:
     return _with_missing(A, which, axis, most)
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def _with_missing(A: Any, which: str, axis: int | None, most: int) -> Array:
     """The extreme of entries, and of 0 where there are fewer than `most`."""
+    if axis is None and A.ndim == 2 and _has_kernels(A):
+        values = _values_on_host(A)
+        values = np.append(values, values.dtype.type(0)) if values.size < most else values
+        return _joined_on_host(values, EXTREMES[which][0])
+    return _with_zeros(A, which, axis, most)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def _with_zeros(A: Any, which: str, axis: int | None, most: int) -> Array:
+    """The same by one program."""
     add, extreme = EXTREMES[which]
     joined = _joined(A, add, axis)
     if axis is None:
@@ -160,6 +194,9 @@ def _power(A: Stored, n: Any, dtype: Any = None) -> Any:
 def _nonzero(A: Stored) -> tuple[Array, ...]:
     if not is_eager(A):
         raise ValueError("`nonzero` needs concrete values: under jit their number is unknown.")
+    if A.ndim == 2 and _has_kernels(A) and A.sorted and A.format == "csr":  # pyright: ignore
+        row, col, values = _on_host(A)
+        return tuple(to_device([k[values != 0] for k in (row, col)]))
     keys, count = _nonzero_keys(A)
     return tuple(first_slots(keys, int(count)))
 
@@ -204,8 +241,18 @@ def _unequal(A: Any, other: Any) -> Any:
     return _compare(A, other, ne) if isinstance(other, (Arithmetic, *COMPARED)) else other is not A
 
 
-@functools.partial(jax.jit, static_argnums=1)
 def _diagonal(A: Any, k: int) -> Array:
+    length = min(A.shape[0] + min(k, 0), A.shape[1] - max(k, 0))
+    if length > 0 and _has_kernels(A):
+        row, col, values = _on_host(A)
+        hit, found = np.flatnonzero(col - row == k), np.zeros(length, values.dtype)
+        found[np.minimum(row, col)[hit]] = values[hit]
+        return to_device(found)
+    return _diagonal_program(A, k)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _diagonal_program(A: Any, k: int) -> Array:
     return diag(A, k).todense()
 
 

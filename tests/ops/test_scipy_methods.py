@@ -35,6 +35,34 @@ def test_joins_over_axes(shape, dtype):
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("format", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32], ids=str)
+def test_eager_answers_are_those_of_a_program(format, dtype):
+    for seed, shape in enumerate((*SHAPES, (9, 2))):
+        S, A = random(seed, shape, dtype)
+        A, D = A.asformat(format), dense(S)
+        for f in (
+            *(lambda A, n=n: getattr(A, n)() for n in ("sum", "mean", "min", "max", "toarray")),
+            *(lambda A, k=k: A.diagonal(k) for k in (0, 1, -1)),
+        ):
+            got, traced = f(A), jax.jit(f)(A)
+            assert got.dtype == traced.dtype and got.shape == traced.shape
+            np.testing.assert_allclose(got, traced, rtol=1e-6)
+            np.testing.assert_allclose(got, dense(f(S)), rtol=1e-6)
+        np.testing.assert_array_equal(A.nonzero(), np.nonzero(D))
+        np.testing.assert_array_equal(A.todense(fill=7), np.where(dense(A.astype(bool)), D, 7))
+
+
+def test_eager_answers_of_nothing_and_of_nan():
+    nothing = jsp.from_scipy(sp.csr_array((4, 3), dtype=np.float32))
+    assert (nothing.sum(), nothing.max(), nothing.min()) == (0, 0, 0)
+    assert nothing.diagonal().tolist() == [0, 0, 0] and not nothing.toarray().any()
+    A = jsp.from_dense([[np.nan, -1.0]])
+    assert all(np.isnan(float(f())) for f in (A.sum, A.max, A.min))
+    big = jsp.from_scipy(sp.csr_array(np.full((1, 2), 2**30, np.int32)))
+    assert int((big + big).max()) == int(jax.jit(lambda A: (A + A).max())(big)) == -(2**31)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16])
 def test_sums_of_small_integers_do_not_wrap_around(dtype):
     most = np.iinfo(dtype).max

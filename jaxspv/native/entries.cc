@@ -62,6 +62,24 @@ JAXSPV_HANDLER(chosen_slots) {
       int32_t(chosen_slots(chosen, size, capacity, vector<int32_t>(call.result(0), capacity)));
 }
 
+// (chosen, keys, values, overflow) -> the chosen entries: keys, values, their number, overflow
+JAXSPV_HANDLER(keep) {
+  const int64_t axes = axes_of(call), size = length(call.operand(0)), capacity = length(call.result(0));
+  const uint8_t *chosen = vector<uint8_t>(call.operand(0), size), *before = array<uint8_t>(call.operand(2 + int(axes)), 0);
+  const Keys e = keys(call, 1, axes);
+  expect(e.size == size, "there are not as many keys as flags");
+  const int32_t extents[2] = {int32_t(call.number("rows")), int32_t(call.number("columns"))};
+  const int at = int(axes);
+  int32_t* minor = axes == 2 ? vector<int32_t>(call.result(1), capacity) : nullptr;
+  with_values(call.result(at).dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const int64_t count = keep(chosen, e, vector<T>(call.operand(1 + at), size), capacity, extents,
+                               vector<int32_t>(call.result(0), capacity), minor, vector<T>(call.result(at), capacity));
+    *array<int32_t>(call.result(at + 1), 0) = int32_t(std::min(count, capacity));
+    *array<uint8_t>(call.result(at + 2), 0) = *before | (count > capacity);
+  });
+}
+
 // (indptr, indices, data, indptr, indices, data, what the one lacks, what the other lacks, overflow of
 // both) -> the element-wise result: indptr, indices, data, overflow
 JAXSPV_HANDLER(merge) {

@@ -63,4 +63,23 @@ inline int64_t chosen_slots(const uint8_t* chosen, int64_t size, int64_t capacit
   return count;
 }
 
+// The entries that are chosen, behind them the extents as keys and zeros as values; their number,
+// some of which may not fit.
+template <class T>
+int64_t keep(const uint8_t* chosen, const Keys& e, const T* values, int64_t capacity, const int32_t extents[2],
+             int32_t* major, int32_t* minor, T* kept) {
+  int64_t count = 0, i = 0;
+  for (; i < e.size && count < capacity; ++i) {
+    major[count] = e.major[i];
+    if (minor) minor[count] = e.minor[i];
+    kept[count] = values[i];
+    count += chosen[i] != 0;
+  }
+  std::fill(major + count, major + capacity, extents[0]);
+  if (minor) std::fill(minor + count, minor + capacity, extents[1]);
+  std::fill(kept + count, kept + capacity, T(0));
+  for (; i < e.size; ++i) count += chosen[i] != 0;
+  return count;
+}
+
 }  // namespace jaxspv

@@ -252,6 +252,21 @@ bool entries_of_keys(Case& c) {
     if ((chosen[i] = uint8_t(c.in(0, 1)))) want.push_back(int32_t(i));
   CHECK(chosen_slots(chosen.data(), int64_t(chosen.size()), int64_t(got.size()), got.data()) == int64_t(want.size()))
   for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == (i < want.size() ? want[i] : int32_t(chosen.size())))
+  chosen.resize(a.size(), 0);
+  const int32_t extents[2] = {10, 10};
+  std::vector<int32_t> major(c.in(0, 50)), minor(major.size());
+  std::vector<double> kept(major.size()), values;
+  for (size_t i = 0; i < a.size(); ++i) values.push_back(c.in(1, 9));
+  const int64_t chosen_ones = keep(chosen.data(), keys(0), values.data(), int64_t(major.size()), extents, major.data(),
+                                   axes == 2 ? minor.data() : nullptr, kept.data());
+  size_t next = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!chosen[i]) continue;
+    if (next < major.size()) CHECK(major[next] == parts[0][i] && minor[next] == (axes == 2 ? parts[1][i] : 0) && kept[next] == values[i])
+    ++next;
+  }
+  CHECK(chosen_ones == int64_t(next))
+  for (; next < major.size(); ++next) CHECK(major[next] == 10 && minor[next] == (axes == 2 ? 10 : 0) && kept[next] == 0)
   for (auto& part : parts)
     for (auto& v : part)
       if (c.in(0, 9) == 0) v = int32_t(c.random());

@@ -16,14 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.compilation import is_eager, one_program
+from ..._core.compilation import is_eager, on_accelerator, one_program
 from ..._core.indices import alike, one_value, widened, with_index_dtype
 from ...algebra.masks import Mask, as_mask
 from ...formats import SparseMatrix
 from ...formats.base import ours
 from ...formats.stored import Stored
 from ...graph import Graph, linked
-from .capacity import finished, with_capacity, with_least_capacity
+from .capacity import finished, settled, with_capacity, with_least_capacity
 from .entries import entries_of, keep
 from .write import PLAIN, as_accum, write_matrix, write_vector
 
@@ -72,6 +72,7 @@ class _How(NamedTuple):
     dense: bool
     nse: int | None
     keeps: bool
+    on_host: bool = False
 
 
 def call(
@@ -118,7 +119,10 @@ def call(
                 accum,
                 fill,
             )
+        how = how._replace(on_host=not on_accelerator(*jax.tree.leaves(given)))
         result, count = one_program(_steps, given, rule=rule, named=named, how=how)
+        if how.on_host and not keeps:
+            return settled(result, how.nse, None if count is None else int(count))
         return finished(result, count, how.nse, keeps)
     return _computed(rule, named, how, given, how.nse)
 
@@ -132,7 +136,7 @@ def _computed(rule, static, how, given, nse):
 
 
 def _steps(given, *, rule, named, how):
-    return with_capacity(_computed(rule, named, how, given, None), how.nse, how.keeps)
+    return with_capacity(_computed(rule, named, how, given, None), how.nse, how.keeps, how.on_host)
 
 
 def _write(T, out, mask, accum, fill, *, nse, how):

@@ -15,6 +15,8 @@ from ..._core.indices import eager_capacity
 from ..._core.pytree import is_concrete
 from ...formats.stored import Stored
 
+SMALL = 1 << 16  # slots that are padded and cut on the host
+
 
 def with_least_capacity(x: Any) -> Any:
     """A concrete vector in the least capacity of eager results or more: one program for all."""
@@ -27,22 +29,29 @@ def with_least_capacity(x: Any) -> Any:
     return x if on_accelerator(x.data) else resized(x, capacity)
 
 
-def with_capacity(result: Any, nse: int | None, keeps: bool = False) -> tuple[Any, Array | None]:
+def with_capacity(
+    result: Any, nse: int | None, keeps: bool = False, on_host: bool = False
+) -> tuple[Any, Array | None]:
     """The result in the capacity in which it leaves the program, and the number of its entries.
 
-    Capacity: `nse` if given, else unchanged if `keeps`, else the bucket of the upper bound. The
-    count is None if it is not used.
+    Capacity: `nse` if given, else unchanged if `keeps`, else the bucket of the upper bound; a small
+    one `on_host` is left to `settled`: there a program is compiled longer than it runs. The count
+    is None if it is not used, or if the host can read it from the result.
     """
     if not isinstance(result, Stored):
         return result, None
-    count: Any = result.count  # pyright: ignore[reportAttributeAccessIssue]
+    found: Any = result
+    read = on_host and found.ndim == 2 and found.compressed is not None
+    count = None if read else found.count
     if nse is not None:
-        return resized(result, nse), count
+        return resized(found, nse), count
     if keeps:
-        return result, None
-    capacity = eager_capacity(result.nse, math.prod(result.shape))
-    least = eager_capacity(0, math.prod(result.shape))
-    return resized(result, capacity), count if capacity > least else None
+        return found, None
+    capacity = eager_capacity(found.nse, math.prod(found.shape))
+    if on_host:
+        return found if capacity <= SMALL else resized(found, capacity), count
+    least = eager_capacity(0, math.prod(found.shape))
+    return resized(found, capacity), count if capacity > least else None
 
 
 def settled(result: Any, nse: int | None, count: int | None = None) -> Any:

@@ -19,7 +19,8 @@ from ...algebra.monoids import plus
 from ...formats import COO, FORMATS
 from ...formats.stored import Stored
 from ...formats.vector import SparseVector
-from .slots import chosen_slots, matches, unite
+from .slots import kept, matches, unite
+from .slots import taken as take
 
 PLAIN = ("coo", "csr", "csc")  # formats of results
 
@@ -144,13 +145,6 @@ def stored(e: Entries, format: str) -> Any:
     return FORMATS[format].from_coo(COO(e.data, row, col, e.overflow, (e.shape[0], e.shape[1])))
 
 
-def take(values: Array, slot: Array) -> Array:
-    """`values[slot]`; a slot past the end reads the last one, which the caller masks."""
-    if values.shape[0] == 0:
-        return jnp.zeros(slot.shape, values.dtype)
-    return jnp.take(values, slot, axis=0, mode="clip")
-
-
 def sort_entries(e: Entries) -> Entries:
     """`e` with keys in any order, brought into order; padding goes last."""
     *keys, slots = lax.sort((*e.keys, e.slots()), num_keys=len(e.keys), is_stable=True)
@@ -182,21 +176,11 @@ def padded_keys(shape: tuple[int, ...], nse: int, dtype: Any) -> Keys:
 
 def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:
     """The slots where `chosen` (nse,), moved together; those beyond `nse` set `overflow`."""
-    size, capacity = chosen.shape[0], chosen.shape[0] if nse is None else nse
+    capacity = chosen.shape[0] if nse is None else nse
     e = e.holding(*e.shape, capacity)
-    slots, count = chosen_slots(chosen, capacity=capacity, dtype=jnp.dtype(e.index_dtype))
-    is_valid = slots < size
-    keys = tuple(
-        jnp.where(is_valid, take(k, slots), extent).astype(k.dtype)
-        for k, extent in zip(e.keys, e.shape, strict=True)
-    )
-    return Entries(
-        take(e.data, slots),
-        keys,
-        jnp.minimum(count, capacity),
-        e.overflow | (count > capacity),
-        e.shape,
-    )
+    flag = jnp.asarray(e.overflow)
+    keys, data, count, flag = kept(chosen, e.keys, e.data, flag, capacity=capacity, shape=e.shape)
+    return Entries(data, keys, count, flag, e.shape)
 
 
 def fitted(e: Entries, nse: int | None) -> Entries:

@@ -15,6 +15,7 @@ from jax import Array
 from ..._core.indices import Keys, lower_bound
 from ..._core.operation import Operation, typed
 from ...native import bind
+from ...native.codes import DTYPES
 
 
 def _not_in_cpp(*operands: Any, dtype: Any = jnp.int32, **static: Any) -> str | None:
@@ -45,6 +46,49 @@ def _scattered(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Array, Arra
     blank = jnp.full(capacity, size, dtype)
     slots = blank.at[place].set(jnp.arange(size, dtype=dtype), mode="drop")
     return slots, jnp.sum(chosen, dtype=dtype)
+
+
+def _types_kept(chosen, keys, data, overflow, *, capacity, shape) -> Any:
+    kept = tuple(typed(key.dtype, capacity) for key in keys)
+    return kept, typed(data.dtype, capacity, *data.shape[1:]), typed(keys[0].dtype), typed(bool)
+
+
+kept = Operation("kept entries", tangent="definition", types=_types_kept, internal=True)
+"""`kept(chosen, keys, data, overflow, capacity=, shape=)`: the entries whose flag holds, as (keys,
+data, count, overflow); keys are at the extents of `shape` behind them."""
+
+
+def _not_kept_in_cpp(chosen, keys, data, overflow, *, capacity, shape) -> str | None:
+    if data.ndim != 1 or data.dtype.name not in DTYPES:
+        return f"its kernel needs values of {', '.join(DTYPES)}"
+    return _not_in_cpp(chosen, keys)
+
+
+@kept.register("native", backend="cpu", refuse=_not_kept_in_cpp)
+def _kept_in_cpp(chosen, keys, data, overflow, *, capacity, shape) -> Any:
+    types = _types_kept(chosen, keys, data, overflow, capacity=capacity, shape=shape)
+    extents = {"axes": len(keys), "rows": shape[0], "columns": shape[-1]}
+    flat = bind.call("keep", (*types[0], *types[1:]), chosen, *keys, data, overflow, **extents)
+    return (tuple(flat[: len(keys)]), *flat[len(keys) :])
+
+
+@kept.register("slots")
+def _kept_by_slots(chosen, keys, data, overflow, *, capacity, shape) -> Any:
+    slots, count = chosen_slots(chosen, capacity=capacity, dtype=jnp.dtype(keys[0].dtype))
+    is_valid = slots < chosen.shape[0]
+    moved = tuple(
+        jnp.where(is_valid, taken(k, slots), extent).astype(k.dtype)
+        for k, extent in zip(keys, shape, strict=True)
+    )
+    count, fits = jnp.minimum(count, capacity), count <= capacity
+    return moved, taken(data, slots), count, overflow | ~fits
+
+
+def taken(values: Array, slot: Array) -> Array:
+    """`values[slot]`; a slot past the end reads the last one, which the caller masks."""
+    if values.shape[0] == 0:
+        return jnp.zeros((*slot.shape, *values.shape[1:]), values.dtype)
+    return jnp.take(values, slot, axis=0, mode="clip")
 
 
 def _types_of_search(keys: Keys, wanted: Keys) -> Any:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.compilation import is_eager
-from ..._core.indices import eager_capacity
+from ..._core.indices import eager_capacity, index_dtype_for, with_index_dtype
 from ..._core.operation import Operation, typed
 from ...algebra.operators import BinaryOp, maximum, minimum, minus, plus, times
 from ...formats import CSR
@@ -62,12 +62,15 @@ def _by_rows(A: Any, B: Any, op: BinaryOp, places: Places, slots: int, *defaults
         return None
     if A.entry_shape or B.entry_shape or A.dtype != B.dtype or A.dtype.name not in DTYPES:
         return None
-    if (A.dtype == bool and op is minus) or {A.index_dtype, B.index_dtype} != {jnp.dtype("int32")}:
-        return None
-    rows = (A, B) if A.format == "csr" else (A.T, B.T)
-    zero = jnp.zeros((), A.dtype)
     least = min(A.nse, B.nse) if places == "both" else A.nse + B.nse
-    how = {"op": number, "places": places, "slots": max(slots, least)}
+    most = max(slots, least)  # as many as C++ may write
+    if (A.dtype == bool and op is minus) or most >= 2**31:
+        return None
+    if index_dtype_for(A, B, sizes=(slots,)) != jnp.int32:
+        return None
+    rows = [with_index_dtype(M if M.format == "csr" else M.T, jnp.int32) for M in (A, B)]
+    zero = jnp.zeros((), A.dtype)
+    how = {"op": number, "places": places, "slots": most}
     indptr, indices, data, overflow = merge_rows(*rows, *(defaults or (zero, zero)), **how)
     return type(A)(data[:slots], indices[:slots], indptr, overflow, A.shape)
 
@@ -91,8 +94,8 @@ def _arrays(A: CSR) -> tuple[Array, Array, Array]:
     return A.indptr, A.indices, A.data
 
 
-def _not_in_cpp(A: CSR, B: CSR, *defaults: Array, slots: int, **static: Any) -> str | None:
-    return bind.refused() if slots < 2**31 else "its slots exceed int32"
+def _not_in_cpp(*operands: Any, **static: Any) -> str | None:
+    return bind.refused()
 
 
 @merge_rows.register("native", backend="cpu", refuse=_not_in_cpp)

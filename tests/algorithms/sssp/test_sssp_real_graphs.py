@@ -38,14 +38,14 @@ def weighted(path):
     return matrix.indptr, matrix.indices, matrix.data.astype(np.int32)
 
 
-def cases():
-    """XLA's search of Moscow's long roads takes six minutes."""
-    for path in graph_files():
-        slow = path.name.startswith("moscow")
-        yield pytest.param(path, id=path.name, marks=pytest.mark.slow if slow else ())
+def minutes(path):
+    """Whether XLA's search takes minutes, as on Moscow's long roads."""
+    return [pytest.mark.slow] if path.name.startswith("moscow") else []
 
 
-@pytest.mark.parametrize("path", cases())
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.name, marks=minutes(path)) for path in graph_files()]
+)
 def test_real_graph(path):
     arrays = weighted(path)
     if arrays is None:

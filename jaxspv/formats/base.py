@@ -312,13 +312,13 @@ def _dense_on_host(A: Any, fill: Any) -> tuple[Array] | None:
     if A.format == "coo":
         row, col = np.asarray(A.row), np.asarray(A.col)
     else:
-        indptr, minor = np.asarray(A.indptr), np.asarray(A.indices)
+        indptr = np.asarray(A.indptr)
         lengths = indptr[1:] - indptr[:-1]
         if lengths.min(initial=0) < 0:  # a broken matrix
             return None
         major = np.repeat(np.arange(lengths.size), lengths)
+        minor = np.asarray(A.indices)[: major.size]
         row, col = (major, minor) if A.format == "csr" else (minor, major)
-        row, col = row[: major.size], col[: major.size]
     inside = (row >= 0) & (row < A.shape[0]) & (col >= 0) & (col < A.shape[1])
     dense = np.full(A.shape, fill, A.dtype)
     dense[row[inside], col[inside]] = np.asarray(A.data)[: row.size][inside]

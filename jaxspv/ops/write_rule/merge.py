@@ -94,11 +94,7 @@ def _arrays(A: CSR) -> tuple[Array, Array, Array]:
     return A.indptr, A.indices, A.data
 
 
-def _not_in_cpp(*operands: Any, **static: Any) -> str | None:
-    return bind.refused()
-
-
-@merge_rows.register("native", backend="cpu", refuse=_not_in_cpp)
+@merge_rows.register("native", backend="cpu", refuse=bind.refused)
 def _in_cpp(A: CSR, B: CSR, *defaults: Array, op: int, places: Places, slots: int) -> Any:
     types = _types(A, B, op=op, places=places, slots=slots)
     operands = *_arrays(A), *_arrays(B), *defaults, A.overflow, B.overflow

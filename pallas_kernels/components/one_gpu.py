@@ -244,8 +244,11 @@ class Forest:
         return k.while_(lambda *ends: _any(apart(*ends)), climb, *ends[0], *ends[1])[many:]
 
     def short_rows(self, symmetric):
-        """Links every vertex to its first FEW neighbours, of a symmetric graph to smaller ones."""
+        """Links every vertex to its first FEW neighbours, of a symmetric graph to smaller ones.
+
+        There `plant` has linked the first one, if it is smaller."""
         k, m = self.k, self.m
+        start = 1 if symmetric else 0
 
         def some(rows, valid):
             each = [self.first + i for i in rows]
@@ -269,7 +272,8 @@ class Forest:
                 other = [k.where(t, f, a) for t, f, a in zip(there, found, mine, strict=True)]
                 return self._join_trees(list(mine), other)
 
-            k.for_(0, longest, 1, neighbour, *self._find(each, valid))
+            wanted = [size > start for size in sizes]
+            k.for_(start, longest, 1, neighbour, *self._find(each, wanted))
 
         self._several(self.rows, some)
 

@@ -2,9 +2,7 @@
 
     y[i] = combine over the entries j of row i of mul(A[i, j], x[j])
 
-The walk is that of `rows/merge_path.py`. If a row is cut between warps, its
-parts are combined within the CTA after a CTA barrier, and between CTAs by the last of them to
-finish: no CTA waits for another, and results do not change from run to run.
+The walk is that of `rows/merge_path.py`, with cut rows joined by `rows/cut.py`.
 
 Cost: 8 bytes an entry, read once, and a gather. H200, microseconds: grid2000 52 (163 MB at 3.1
 TB/s); delaunay21 106, rmat18 138, rmat20 662: gathers in random places, 119 to 141 G/s in every
@@ -16,13 +14,12 @@ import math
 
 import jax
 
-from ..rows.cut import each_cut_row, join_in_cta
+from ..rows.cut import WholeRows, shared_words
 from ..rows.lanes import Lanes
-from ..rows.merge_path import CsrRows, Shape, shape_for
+from ..rows.merge_path import Shape, shape_for
 from ..rows.stream import Stream
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
-from ..simt.primitives import ARRIVALS
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 from ..tuning import constants
 
@@ -33,7 +30,6 @@ SHAPES: tuple[Shape, ...] = (  # from short rows to long ones: see `Constants.sp
     Lanes(16, 2, 4, ahead=True, stream=True),
 )
 IN_GROUPS = Stream(1, 4)
-SHARED = 32 * 2 + 4  # words: a row and a value of each warp; whether this CTA is the last
 
 
 def csr_spmv(
@@ -64,25 +60,20 @@ def csr_spmv(
         {"y": (n, semiring.dtype), "rows": ctas, "parts": (ctas, semiring.dtype)},
         ctas=ctas,
         threads=threads,
-        shared_words=SHARED + shape.shared_words(threads),
+        shared_words=shared_words(1) + shape.shared_words(threads),
         name="csr_spmv",
         interpret=grid.interpret,
     )["y"]
 
 
-class _Product(CsrRows):
+class _Product(WholeRows):
     """One launch."""
 
     def __init__(self, k, g, n, columns, shape, semiring, width):
-        identity = semiring.neutral(k)
         self.reads, self.reads_x = uses(semiring.mul, 0), uses(semiring.mul, 1)
-        alone = self.reads and width == 1
-        super().__init__(
-            k, g.indptr, n, [g.indices, g.data] if alone else [g.indices], shape, identity
-        )
+        streams = [g.indices, g.data] if self.reads and width == 1 else [g.indices]
+        super().__init__(k, g, n, streams, shape, semiring.neutral(k), [g.y], [g.parts])
         self.g, self.columns, self.semiring, self.width = g, columns, semiring, width
-        self.heads = k.shared(32), k.shared(32, identity.kind)
-        self.flag = k.shared(1)
 
     def terms(self, fetched, places, masks, owners):
         if self.width > 1:
@@ -119,39 +110,3 @@ class _Product(CsrRows):
 
     def combine(self, a, b):
         return evaluate(self.k, self.semiring.combine, a, b)
-
-    def settle(self, r, y, mask):
-        k = self.k
-        head = self.continued & (r == self.first)
-        k.store(self.g.y, r, y, mask=mask & ~head)
-        k.store(self.heads[1], k.warp, y, mask=mask & head)
-
-    def run(self):
-        k = self.k
-        self.walk()
-        row = k.where(self.continued, self.first, -1)
-        k.store(self.heads[0], k.warp, row, mask=k.lane == 0)
-        k.sync()
-        joined = self.heads, self.combine, self.g.y, self.g.rows, self.g.parts
-        k.if_(k.warp == 0, lambda: join_in_cta(k, *joined))
-        k.sync()
-
-        def arrive():
-            k.fence()
-            before = k.atomic("add", self.g.control, ARRIVALS, 1)
-            k.fence()
-            k.store(self.flag, 0, k.cast(before == k.ctas - 1, "i32"))
-
-        k.if_(k.thread == 0, arrive)
-        k.sync()
-        last = k.load(self.flag, 0) == 1
-        k.if_(last & (k.thread < k.ctas), self._between)
-
-    def _between(self):
-        """The last CTA."""
-        k, g = self.k, self.g
-
-        def put(row, y):
-            k.store(g.y, row, y)
-
-        each_cut_row(k, g.y, g.rows, g.parts, self.combine, put)

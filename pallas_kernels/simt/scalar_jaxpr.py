@@ -9,6 +9,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 KINDS = {"float32": "f32", "int32": "i32", "bool": "i1"}
+_WORDS = KINDS | {"bool": "i32"}
 _SCALARS = {"float32[]", "int32[]", "bool[]"}
 _BINARY = {"add", "sub", "mul", "div", "max", "min", "and", "or", "xor"}
 _FLOAT = {"div"}  # the kernels' integer division is unsigned
@@ -62,6 +63,28 @@ class ScalarSemiring:
         return k.const(self.identity, KINDS[self.dtype.name])
 
 
+@dataclasses.dataclass(frozen=True)
+class TupleSemiring:
+    """A `ScalarSemiring` whose values are tuples: closed jaxprs that take them leaf by leaf.
+
+    mul(*a, *x) -> term; combine(*term, *term) -> term is associative, with its `identity`.
+    """
+
+    mul: ClosedJaxpr
+    combine: ClosedJaxpr
+    identity: tuple[Any, ...]
+
+    @property
+    def dtypes(self):
+        """The dtypes of the leaves of terms."""
+        return tuple(v.dtype for v in self.combine.out_avals)
+
+    def neutral(self, k):
+        """The identity as words of a kernel `k`."""
+        pairs = zip(self.identity, self.dtypes, strict=True)
+        return tuple(k.const(i, _WORDS[d.name]) for i, d in pairs)
+
+
 def refuse(fn, *dtypes):
     """Why a kernel cannot compute `fn` of scalars of these dtypes bit for bit, or None."""
     for dtype in dtypes:
@@ -70,15 +93,16 @@ def refuse(fn, *dtypes):
     closed = trace(fn, *dtypes)
     if len(closed.jaxpr.outvars) != 1:
         return "it has several results"
-    return _refuse(closed)
+    return refuse_traced(closed)
 
 
-def _refuse(closed):
+def refuse_traced(closed):
+    """Why a kernel cannot compute a traced function bit for bit, or None."""
     if closed.consts:
         return "it captures arrays"
     for eqn in closed.jaxpr.eqns:
         name = eqn.primitive.name
-        reason = _refuse(inner(eqn)) if name in NESTED else lacks(eqn)
+        reason = refuse_traced(inner(eqn)) if name in NESTED else lacks(eqn)
         if reason is not None:
             return reason
         for v in (*eqn.invars, *eqn.outvars):
@@ -108,6 +132,14 @@ def inner(eqn):
 def evaluate(k, closed, *values, known=None):
     """The result of a traced function on values of a kernel `k`; known: by `hoist`."""
     return _results(k, closed, values, known or {})[0]
+
+
+def evaluate_words(k, closed, *words):
+    """All results of a traced function of words; truth values are words 0 and 1."""
+    pairs = zip(words, closed.in_avals, strict=True)
+    values = [w != 0 if aval.dtype == np.bool_ and w is not None else w for w, aval in pairs]
+    found = zip(_results(k, closed, values, {}), closed.out_avals, strict=True)
+    return tuple(k.cast(v, "i32") if aval.dtype == np.bool_ else v for v, aval in found)
 
 
 def _results(k, closed, values, known):

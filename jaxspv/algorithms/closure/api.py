@@ -24,7 +24,8 @@ from ...algebra.semirings import as_semiring, min_plus
 from ...formats.base import SparseMatrix
 from ...formats.csr import joined
 from ...formats.tuples import Tuples
-from ...ops.tuples import as_tuples, on_tuples, product
+from ...ops.tuples.common import as_tuples, on_tuples
+from ...ops.tuples.operations import product
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.derivatives import fixed_point
 from ..fixpoint.api import Fixpoint

@@ -1,0 +1,172 @@
+"""Tuples element by element: the write rule, element-wise operations, selection, reduction."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..._core.operations.tuples import choose, is_tuple, joined, ones_unless, take
+from ...algebra.monoids import Monoid, as_monoid
+from ...algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
+from ...formats.stored import Stored
+from ...formats.tuples import Tuples
+from .. import apply as _apply
+from .. import ewise as _ewise
+from ..write_rule.call import Options
+from ..write_rule.write import as_accum
+from .common import as_tuples, is_sparse, on_tuples, present_elements
+from .operations import reduction
+
+
+def write(T: Tuples, options: Options) -> Tuples:
+    """The write rule `C<M, replace> = C accum T` of sparse tuples."""
+    out, rest = options.out, {"mask": options.mask, "nse": options.nse}
+    if out is not None and options.accum is not None:
+        T = ewise_add(out, T, as_accum(options.accum))
+    if out is None:
+        if options.mask is None and options.nse is None:
+            return T
+        return Tuples(_apply.apply(T.places, UnaryOp(_itself), **rest), T.values)
+    both, places = behind(as_tuples("out", out), T)
+    rest |= {"out": as_tuples("out", out).places, "replace": options.replace}
+    return Tuples(_apply.apply(places, UnaryOp(_itself), **rest), both)
+
+
+def _itself(number):
+    return number
+
+
+def behind(C: Tuples, T: Tuples) -> tuple[Any, Any]:
+    """The values of both, and the places of T with numbers behind those of C."""
+    before = jax.tree.leaves(C.values)[0].shape[0]
+    both = jax.tree.map(lambda c, t: jnp.concatenate([c, t.astype(c.dtype)]), C.values, T.values)
+    return both, dataclasses.replace(T.places, data=T.places.data + before)
+
+
+def _numbers(A: Any, name: str) -> tuple[Any, Any]:
+    """Places with numbers, and values: of a dense vector all of them."""
+    if is_sparse(A) or hasattr(A, "unshard"):
+        A = as_tuples(name, A)
+        return A.places, A.values
+    A = jax.tree.map(jnp.asarray, A)
+    return jnp.arange(jax.tree.leaves(A)[0].shape[0], dtype=jnp.int32), A
+
+
+_LEFT = BinaryOp(lambda x, y: x, "left")
+_RIGHT = BinaryOp(lambda x, y: y, "right")
+
+
+def _joined(function, A, B, op, options: Options, default: Any = None, *defaults) -> Any:
+    """What a function of places finds, and the op where both have an entry, or with defaults."""
+    op = op.op if isinstance(op, Monoid) else as_binary(op)
+    op = functools.partial(joined, f"`{op.name}`", op)
+    (a, x), (b, y) = _numbers(A, "A"), _numbers(B, "B")
+    left, right = (function(a, b, pick, *defaults) for pick in (_LEFT, _RIGHT))
+    sparse = isinstance(left, Stored)
+    p, q = (v.data if sparse else v for v in (left, right))
+    one, other = take(x, p), take(y, q)
+    if default is not None:
+        one, other = choose(p >= 0, one, default[0]), choose(q >= 0, other, default[1])
+        z = op(one, other)
+    else:
+        both = (p >= 0) & (q >= 0)
+        z = op(ones_unless(both, one), ones_unless(both, other))
+        z = choose(both, z, choose(p >= 0, one, other)) if defaults else z
+    if not sparse:
+        return z
+    deep = is_tuple(z) or jax.tree.leaves(z)[0].ndim > 1
+    return _written(Tuples.of(left, z) if deep else left.with_data(z), options)
+
+
+def _written(T: Any, options: Options) -> Any:
+    """The write rule of entries that may have become numbers."""
+    if isinstance(T, Tuples):
+        return write(T, options)
+    if not options.writes and options.nse is None:
+        return T
+    return _apply.apply(T, UnaryOp(_itself), **dataclasses.asdict(options))
+
+
+@on_tuples
+def ewise_add(A, B, op, **options):
+    """`ewise_add` of tuples: `op` of two values, which gives one of the same kind."""
+    return _joined(_ewise.ewise_union, A, B, op, Options(**options), None, -1, -1)
+
+
+@on_tuples
+def ewise_union(A, B, op, left_default, right_default, **options):
+    """`ewise_union` of tuples; the defaults are values."""
+    defaults = left_default, right_default
+    return _joined(_ewise.ewise_union, A, B, op, Options(**options), defaults, -1, -1)
+
+
+@on_tuples
+def ewise_mult(A, B, op, **options):
+    """`ewise_mult` of tuples: `op` of two values of any kinds."""
+    return _joined(_ewise.ewise_mult, A, B, op, Options(**options))
+
+
+def _keys(A: Tuples) -> tuple[Array, Array]:
+    if A.places.ndim == 2:
+        return A.places.rowcol()
+    return A.places.indices, jnp.zeros_like(A.places.indices)
+
+
+@on_tuples
+def apply(A, op, *, left=None, right=None, thunk=0, **options):
+    """`apply` to tuples: `op` of one value, of `left` and it, or of it, row, column and thunk.
+
+    Where it gives numbers the result is a matrix of numbers.
+    """
+    A = as_tuples("A", A)
+    values = ones_unless(A.valid(), A.data)
+    if left is not None or right is not None:
+        pair = as_binary(op)
+        z = jax.vmap(lambda v: pair(left, v) if right is None else pair(v, right))(values)
+    elif isinstance(op, IndexUnaryOp):
+        z = jax.vmap(lambda v, i, j: op(v, i, j, thunk))(values, *_keys(A))
+    else:
+        z = jax.vmap(op)(values)
+    return _written(A.with_data(z), Options(**options))
+
+
+@on_tuples
+def select(A, op, thunk=0, **options):
+    """`select` of tuples: by a predicate of (value, row, column, thunk), or of the value alone."""
+    A = as_tuples("A", A)
+    values, (rows, cols) = ones_unless(A.valid(), A.data), _keys(A)
+    asked = _apply._predicate(op)
+    if isinstance(asked, UnaryOp):
+        flags = jax.vmap(asked)(values)
+    else:
+        flags = jax.vmap(lambda v, i, j: asked(v, i, j, thunk))(values, rows, cols)
+    numbered = A.with_data(jnp.arange(A.nse, dtype=jnp.int32))
+    chosen = IndexUnaryOp(_flag, "chosen", (flags,))
+    kept = _apply.select(numbered, chosen, 0)
+    return write(Tuples(kept, A.data), Options(**options))
+
+
+def _flag(number, i, j, thunk, flags):
+    return take(flags, number)
+
+
+@on_tuples
+def reduce(A, add, *, axis=None, **options):
+    """`reduce` by a monoid of tuples, in the order of rows and columns; axis=None gives a value."""
+    A, add = as_tuples("A", A), as_monoid(add)
+    add.like(A.data)
+    if axis not in (None, 0, 1, -1, -2) or (axis is not None and A.places.ndim == 1):
+        raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
+    axis = None if axis is None else axis % 2
+    y = reduction(add, A, axis=axis)
+    if axis is None:
+        return y
+    kept = 1 - axis
+    rows = A.places.rowcol()[kept]
+    present = jnp.zeros(A.shape[kept], bool).at[rows].set(True, mode="drop")
+    return write(present_elements(y, present, A), Options(**options))

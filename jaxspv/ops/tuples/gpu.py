@@ -1,0 +1,80 @@
+"""Products of tuples on NVIDIA GPUs: when the kernel serves a call, and how it is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pallas_kernels.layouts.ragged import LIMIT
+from pallas_kernels.products.spmv_tuples import MOST_WORDS, csr_spmv_tuples
+from pallas_kernels.simt.scalar_jaxpr import TupleSemiring, refuse_traced
+
+from ..._core.compat import kernels_refused
+from ...formats.tuples import Tuples
+from ..products.spmv.api import no_rows
+from .operations import product
+
+WORDS = ("float32", "int32", "bool")
+
+
+def _refuse(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool) -> str | None:
+    """Why the kernel cannot combine these products."""
+    places = A.places
+    if reason := no_rows(places) or kernels_refused():
+        return reason
+    if places.nse == 0 or 0 in places.shape:
+        return "there is nothing to multiply"
+    counted = places.indptr.dtype == places.indices.dtype == jnp.int32
+    if not counted or places.nse + places.shape[0] > LIMIT:
+        return "kernels count rows and entries in int32"
+    if jax.tree.leaves(semiring):
+        return "the semiring has parameters"
+    try:
+        mul, combine, term = _traced(semiring, A, x, flip)
+    except Exception as error:  # the form in XLA says it with the values
+        return f"the functions of the semiring refuse: {error}"
+    values = {"entries": A.values, "elements": (x, hit), "products": term}
+    for name, value in values.items():
+        leaves = jax.tree.leaves(value)
+        if wrong := [v.dtype.name for v in leaves if v.dtype.name not in WORDS]:
+            return f"kernels take float32, int32 and bool, not {wrong[0]}"
+        if len(leaves) > MOST_WORDS or any(v.ndim > (name != "products") for v in leaves):
+            return f"{name} are more than {MOST_WORDS} numbers each"
+    return refuse_traced(mul) or refuse_traced(combine)
+
+
+def _traced(semiring: Any, A: Tuples, x: Any, flip: bool) -> tuple[Any, Any, Any]:
+    """`mul` and the addition as closed jaxprs of leaves, and the shape of a term."""
+
+    def single(values):
+        return jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape[1:], v.dtype), values)
+
+    def multiply(a, v):
+        return jax.tree.map(jnp.asarray, semiring.mul(*((v, a) if flip else (a, v))))
+
+    def add(u, v):
+        return jax.tree.map(lambda z, like: jnp.asarray(z, like.dtype), semiring.add.op(u, v), u)
+
+    a, v = single(A.values), single(x)
+    term = jax.eval_shape(multiply, a, v)
+    return jax.make_jaxpr(multiply)(a, v), jax.make_jaxpr(add)(term, term), term
+
+
+@product.register("rows", backend="pallas", refuse=_refuse)
+def _rows(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool) -> Any:
+    """Rows and entries shared evenly by the warps of one launch, terms in their order."""
+    mul, combine, term = _traced(semiring, A, x, flip)
+    like = jax.tree.map(lambda t: jnp.zeros((1,), t.dtype), term)
+    identity = tuple(i.item() for i in jax.tree.leaves(semiring.add.like(like)))
+    found = csr_spmv_tuples(
+        A.places.indptr,
+        A.places.indices,
+        A.places.data,
+        tuple(jax.tree.leaves(A.values)),
+        tuple(jax.tree.leaves(x)),
+        semiring=TupleSemiring(mul, combine, identity),
+        hit=hit,
+    )
+    return jax.tree.unflatten(jax.tree.structure(term), found)

@@ -1,0 +1,40 @@
+"""The operations behind products and reductions of tuples, in XLA: gathers and segmented scans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..._core.operation import Operation
+from ..._core.operations.tuples import choose, multiplied, ones_unless, take
+from ...formats.tuples import Tuples
+
+product = Operation("product of tuples", "definition")
+reduction = Operation("reduction of tuples", "definition")
+product.gpu_forms_in(f"{__package__}.gpu")
+
+
+@product.register("segments")
+def _product(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool) -> Any:
+    """y (m, ...) of dense x (n, ...); hit: (n,) bool, the elements of x that are there, or None."""
+    coo = A.places.to_coo()
+    valid = coo.row < coo.shape[0]
+    if hit is not None:
+        valid &= take(hit, coo.col)
+    a, v = (ones_unless(valid, take(*p)) for p in ((A.values, coo.data), (x, coo.col)))
+    terms = multiplied(semiring, *((v, a) if flip else (a, v)))
+    rows = jnp.where(valid, coo.row, coo.shape[0])
+    return semiring.add.segment_reduce(terms, rows, coo.shape[0], sorted=hit is None)
+
+
+@reduction.register("scan")
+def _reduction(add: Any, A: Tuples, *, axis: int | None) -> Any:
+    if A.places.ndim == 1:
+        valid, terms = A.valid(), A.data
+        return add.reduce(choose(valid, terms, add.like(terms)), 0)
+    coo = (A.T if axis == 0 else A).places.to_coo()
+    terms = take(A.values, coo.data)
+    if axis is None:
+        return add.reduce(choose(coo.row < coo.shape[0], terms, add.like(terms)), 0)
+    return add.segment_reduce(terms, coo.row, coo.shape[0], sorted=True)

@@ -1,0 +1,181 @@
+"""The product over semirings of tuples, interpreted and on a GPU, against loops in Python."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+from jaxspv._core.compat import kernels_refused
+from jaxspv.ops.tuples import gpu
+from jaxspv.ops.tuples.operations import product
+from pallas_kernels.products import spmv_tuples as kernel
+from pallas_kernels.rows.in_order import InOrder
+from pallas_kernels.simt.device import Grid
+from tests.kernels.test_lowering import gpus, lower
+
+HOST = Grid(ctas=3, threads=64, interpret=True)
+COLUMNS, PADDING = 37, 5
+ROWS = {
+    "short": [3, 0, 1, 4, 2, 0, 0, 7, 1, 1, 5, 2, 0, 3, 6, 1, 8, 0],
+    "a hub": [2, 0, 1, 3, 900, 0, 1, 2],
+    "hubs": [0, 0, 150, 3, 170, 0, 0, 90],
+    "one row": [300],
+    "empty rows": [0] * 40,
+}
+LEAST = np.int32(2**31 - 1)
+
+
+def composed(x, y):
+    """First x, then y: v -> a v + b on int32, which does not commute."""
+    (a, b), (c, d) = x, y
+    return a * c, b * c + d
+
+
+def both(x, y):
+    return jnp.maximum(x[0], y[0]), x[1] | y[1], jnp.minimum(x[2], y[2])
+
+
+def weighted(x, y):
+    return x[0] + y[0], x[1] & (y[1] > 1), x[0] - y[1]
+
+
+AFFINE = jsp.semiring(jsp.monoid(composed, (np.int32(1), np.int32(0))), composed)
+MIXED = jsp.semiring(  # a float, a truth value and a float of pairs of other kinds
+    jsp.monoid(both, (-np.inf, False, np.inf)), weighted
+)
+CASES = {  # semiring, dtypes of the entries, dtypes of x
+    "argmin_plus": (jsp.semirings.argmin_plus(), "fi", "fi"),
+    "lexicographic": (
+        jsp.semirings.lexicographic(jsp.semirings.min_plus, jsp.semirings.max_min), "ff", "ff"),
+    "affine": (AFFINE, "ii", "ii"),
+    "mixed": (MIXED, "fb", "ff"),
+}  # fmt: skip
+
+
+def drawn(lengths, kinds, columns, seed=0):
+    """A matrix of tuples with padding that nobody may read, its places shuffled, and x."""
+    rng = np.random.default_rng(seed)
+
+    def values(kind, many):
+        draw = rng.integers(0, 4, many)
+        if kind == "b":
+            return jnp.asarray(draw > 1)
+        return jnp.asarray((2 * draw + 1).astype({"f": np.float32, "i": np.int32}[kind]))
+
+    indptr = np.append(0, np.cumsum(lengths)).astype(np.int32)
+    slots = int(indptr[-1]) + PADDING
+    indices = np.full(slots, columns, np.int32)
+    indices[:-PADDING] = np.concatenate(
+        [rng.integers(0, columns, k) for k in lengths] or [np.zeros(0)])  # fmt: skip
+    numbers = rng.permutation(slots).astype(np.int32)
+    places = jsp.CSR(*map(jnp.asarray, (numbers, indices, indptr)), jnp.asarray(False),
+                     (len(lengths), columns))  # fmt: skip
+    a = tuple(values(k, slots) for k in kinds[0])
+    return jsp.formats.tuples.Tuples(places, a), tuple(values(k, columns) for k in kinds[1])
+
+
+def by_definition(semiring, A, x, hit, flip):
+    """Rows as lists of leaves."""
+    numbers, indices, indptr = (np.asarray(getattr(A.places, n)) for n in ("data", "indices", "indptr"))  # fmt: skip  # noqa: E501
+    a, x = (jax.tree.map(np.asarray, v) for v in (A.values, x))
+    mul, add = jax.jit(semiring.mul.fn), jax.jit(semiring.add.op.fn)
+    rows = []
+    for r in range(A.shape[0]):
+        y = None
+        for e in range(indptr[r], indptr[r + 1]):
+            if hit is not None and not hit[indices[e]]:
+                continue
+            one, other = tuple(v[numbers[e]] for v in a), tuple(v[indices[e]] for v in x)
+            term = mul(other, one) if flip else mul(one, other)
+            y = term if y is None else add(y, term)
+        rows.append(semiring.add.identity.value if y is None else y)
+    return [np.array([np.asarray(row[i]) for row in rows]) for i in range(len(rows[0]))]
+
+
+def interpreted(monkeypatch, **more):
+    plain = kernel.csr_spmv_tuples
+    monkeypatch.setattr(
+        gpu, "csr_spmv_tuples", lambda *a, **o: plain(*a, **{"grid": HOST} | o | more)
+    )
+
+
+def form(semiring, A, x, hit, flip):
+    refused = gpu._refuse(semiring, A, x, hit, flip=flip)
+    assert refused in (None, kernels_refused()), refused
+    return jax.tree.leaves(gpu._rows(semiring, A, x, hit, flip=flip))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("rows", ROWS)
+def test_interpreted(monkeypatch, rows, name):
+    interpreted(monkeypatch)
+    semiring, *kinds = CASES[name]
+    A, x = drawn(ROWS[rows], kinds, COLUMNS)
+    hit = np.arange(COLUMNS) % 3 != 0
+    for some in (None, hit) if rows == "short" else (None,):
+        for flip in (False, True) if kinds[0] == kinds[1] else (False,):
+            given = None if some is None else jnp.asarray(some)
+            found = form(semiring, A, x, given, flip)
+            for got, want in zip(found, by_definition(semiring, A, x, some, flip), strict=True):
+                np.testing.assert_array_equal(got, want)
+                assert got.dtype == want.dtype or want.dtype == np.float64
+
+
+@pytest.mark.parametrize("shape", [InOrder(1, 3), InOrder(4, 1), InOrder(32, 2)])
+@pytest.mark.parametrize("grid", [(1, 32), (30, 32), (2, 128)])
+def test_shapes_and_ctas(monkeypatch, shape, grid):
+    interpreted(monkeypatch, shape=shape, grid=Grid(*grid, interpret=True))
+    semiring, *kinds = CASES["affine"]
+    for rows in ("short", "a hub"):
+        A, x = drawn(ROWS[rows], kinds, COLUMNS, seed=1)
+        found = form(semiring, A, x, None, False)
+        for got, want in zip(found, by_definition(semiring, A, x, None, False), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("device", ["A100", "H100", "H200", "B200"])
+@pytest.mark.parametrize("name", CASES)
+def test_lowers_in_one_launch(name, device):
+    if reason := kernels_refused():
+        pytest.skip(reason)
+    semiring, *kinds = CASES[name]
+    A, x = drawn([40] * 300, kinds, COLUMNS)
+    call = lambda A, x: jsp.mxv(A, x, semiring, backend="pallas")  # noqa: E731
+    text = lower(call, A, x, mesh=gpus(1, device))
+    assert text.count("custom_call @mosaic_gpu") == 1
+
+
+def test_refusals():
+    semiring, *kinds = CASES["argmin_plus"]
+    A, x = drawn(ROWS["short"], kinds, COLUMNS)
+
+    def says(words, A=A, x=x, semiring=semiring):
+        assert words in gpu._refuse(semiring, A, x, None, flip=False)
+
+    if reason := kernels_refused():
+        return says(reason)
+    says("side by side", A=A.T.T.asformat("coo"))
+    k_best = jsp.semirings.k_best(4)
+    lists = A.with_data(k_best.lift(jnp.ones(A.nse)))
+    says("more than 4 numbers", lists, k_best.lift(jnp.ones(COLUMNS)), k_best)
+    says("nothing", drawn([], kinds, COLUMNS)[0])
+    halves = A.values[0].astype(jnp.float16), A.values[1]
+    says("float16", jsp.formats.tuples.Tuples(A.places, halves))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
+def test_native(name):
+    semiring, *kinds = CASES[name]
+    rng = np.random.default_rng(3)
+    for lengths in (rng.integers(0, 9, 5_000), rng.zipf(1.7, 20_000) % 30_000, [200_000], [3] * 7):
+        A, x = drawn(np.minimum(lengths, 200_000), kinds, 4_000)
+        hit = jnp.arange(4_000) % 3 != 0
+        for some in (None, hit):
+            want, found = (
+                jax.tree.leaves(product(semiring, A, x, some, flip=False, backend=backend))
+                for backend in ("xla", "pallas")
+            )
+            for w, got in zip(want, found, strict=True):
+                np.testing.assert_array_equal(got, w)

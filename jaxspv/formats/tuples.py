@@ -13,7 +13,7 @@ from jax import Array
 from .._core.compilation import known_while_tracing
 from .._core.operations.overload import ON_TUPLES
 from .._core.operations.tuples import choose, take
-from .._core.pytree import describe, pytree_dataclass
+from .._core.pytree import describe, pytree_dataclass, transient
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -30,6 +30,7 @@ class Tuples:
     Attributes:
         places: a matrix or `SparseVector` with, as int32 values, the row of each entry in `values`.
         values: a pytree of arrays that share their first axis.
+        in_order: whether entry e has the value of number e; known where this object was made.
 
     >>> import jax.numpy as jnp, jaxspv as jsp
     >>> A = jsp.from_edges([0, 1], [1, 0], shape=(2, 2))
@@ -40,6 +41,7 @@ class Tuples:
     __jaxspv_functions__: ClassVar[dict[str, Callable[..., Any]]] = ON_TUPLES
     places: Any
     values: Any
+    in_order: bool = transient(default=False)
 
     @classmethod
     def of(cls, places: Any, values: Any) -> Tuples:
@@ -58,7 +60,7 @@ class Tuples:
         with known_while_tracing():  # a pattern that is known stays known
             numbers = jnp.arange(places.nse, dtype=jnp.int32)
         note = {"edges": None} if getattr(places, "edges", None) is not None else {}
-        return cls(dataclasses.replace(places, data=numbers, **note), values)
+        return cls(dataclasses.replace(places, data=numbers, **note), values, in_order=True)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("shape", "ndim", "nse", "nnz", "count", "overflow", "format", "index_dtype"):
@@ -81,7 +83,8 @@ class Tuples:
 
     def asformat(self, name: str) -> Tuples:
         """The same matrix in another format."""
-        return dataclasses.replace(self, places=self.places.asformat(name))
+        kept = self.in_order and name == self.format
+        return dataclasses.replace(self, places=self.places.asformat(name), in_order=kept)
 
     def trim(self) -> Tuples:
         """The same entries in exactly the capacity they need; eager only."""

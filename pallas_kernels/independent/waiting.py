@@ -25,7 +25,9 @@ Polling four strides of waiting vertices together: colours of delaunay21 0.37, b
 success cost time too. Collecting ready vertices in shared memory, to continue 32 of them together:
 sets of grid1000 13% less, colours of delaunay21 9% more. H100, us, colours of delaunay21, grid1000,
 moscow-roads: 411, 65, 25; with AHEAD entries in flight from MEAN entries a row on 370, 64, 25; with
-KEPT vertices in shared memory too 351, 58, 25; of which 32 alone 361, 63, 26.
+KEPT vertices in shared memory too 351, 58, 25; of which 32 alone 361, 63, 26. The last neighbour of
+a row that a vertex waits for gives it its color where it is polled, and ends of rows are known from
+`_packed`: 342, 57, 23.4; without offsets of the next rows loaded ahead 339, 55, 22.8.
 """
 
 from typing import NamedTuple
@@ -40,10 +42,12 @@ from ..simt.primitives import ABORT, SPIN_LIMIT
 IN, OUT = 2**31 - 1, -1  # decided words of sets; of colours -1 - color; open ones are priorities
 AHEAD = 8  # neighbours that one lane reads before all lanes read the row together
 MEAN = 5  # entries a row from which on a lane has AHEAD of them in flight together, else half
-WORDS = 4  # of a waiting vertex: itself, place in its row, colours taken, neighbour waited for
+WORDS = 4  # of a waiting vertex: itself, place in its row, colours taken, `_packed` head
+MANY = 7  # entries behind a place in a row that are not counted exactly
+HEAD = (1 << 28) - 1  # of a packed word, the vertex
 KEPT = 128  # waiting vertices of a warp in shared memory; a multiple of 32
 READY = 64  # capacity of the list of ready vertices, of which a warp takes 32 together
-READY_WORDS = 3  # of a ready vertex: itself, place in its row, colours taken
+READY_WORDS = 4  # of a ready vertex: itself, place in its row, colours taken, entries behind
 SHARED_WORDS = READY * READY_WORDS + KEPT * WORDS  # of a warp
 
 
@@ -121,20 +125,14 @@ class Waiting:
     def run(self):
         k, m, c = self.k, self.m, self.c
 
-        def about(v):
-            """What is read of vertex v before its row: (priority, begin, end)."""
+        def start(v, count):
             valid = v < c.n
             priority = k.load(m.state, v, mask=valid, other=OUT, cache="fresh")
-            return priority, *k.row(m.indptr, v, valid)
-
-        def start(v, count, priority, begin, end):
-            following = about(v + k.ctas * k.threads)  # in flight while this row is read
+            begin, end = k.row(m.indptr, v, valid)
             vertex, open_ = (v, begin, priority, k.const(0)), priority >= 0
-            row = begin, k.where(open_, end, begin)
-            return self._settle(vertex, row, open_, count), *following
+            return (self._settle(vertex, (begin, k.where(open_, end, begin)), open_, count),)
 
-        first = about((k.warp * k.ctas + k.cta) * 32 + k.lane)
-        count, *_ = k.spread_warps(c.n, start, 0, *first)
+        (count,) = k.spread_warps(c.n, start, 0)
 
         def again(count, turn, abort):
             read = lambda: k.load(m.control, ABORT, cache="fresh")  # noqa: E731
@@ -158,15 +156,17 @@ class Waiting:
         k, m = self.k, self.m
         valid = j + k.lane < count
         kept = lambda: self._words(self.kept, KEPT, j + k.lane, valid, WORDS)  # noqa: E731
-        v, at, taken, head = k.if_(j < KEPT, kept, *self._far(j, valid))
+        v, at, taken, packed = k.if_(j < KEPT, kept, *self._far(j, valid))
+        head, behind = packed & HEAD, k.shr(packed, 28)
         open_ = self._open(v, valid)
         word_of_head = k.load(m.state, head, mask=valid, other=OUT, cache="fresh")
         k.sync_warp()  # places are written from here on, behind none that is still to be read
         waits = open_ & (word_of_head >= 0)
-        left = self._stop((v, at, None, taken), (head, word_of_head), waits, left)
-        goes = open_ & (word_of_head < 0)
+        left = self._wait((v, at, None, taken), packed, waits, left)
+        goes, taken = self._next(v, word_of_head, behind, taken, open_ & (word_of_head < 0))
         voters = k.ballot(goes)
-        self._keep(self.ready, READY, ready + k.lanes_below(voters), (v, at, taken), goes)
+        words = v, at, taken, behind
+        self._keep(self.ready, READY, ready + k.lanes_below(voters), words, goes)
         ready = ready + k.popc(voters)
         some = lambda: (self._go_on(ready - 32, 32, left), ready - 32)  # noqa: E731
         return k.if_(ready >= 32, some, left, ready)
@@ -194,16 +194,33 @@ class Waiting:
         del v
         return valid
 
+    def _next(self, v, word, behind, taken, mask):
+        """Called for vertices whose neighbour got a word: (who must read its row further, taken).
+
+        behind: how many entries of the row come after that neighbour, or MANY.
+        """
+        raise NotImplementedError
+
+    def _row(self, v, at, behind, valid):
+        """(begin, end) of the rows of vertices that are ready."""
+        del at, behind
+        return self.k.row(self.m.indptr, v, valid)
+
     def _go_on(self, first, count, left):
         """`_settle` of `count` vertices that are ready, from number `first` on."""
         k, m = self.k, self.m
         k.sync_warp()
         valid = k.lane < count
-        v, at, taken = self._words(self.ready, READY, first + k.lane, valid, READY_WORDS)
+        v, at, taken, behind = self._words(self.ready, READY, first + k.lane, valid, READY_WORDS)
         k.sync_warp()
         priority = k.load(m.state, v, mask=valid, other=OUT, cache="fresh")
-        valid = valid & (priority >= 0)
-        return self._settle((v, at, priority, taken), k.row(m.indptr, v, valid), valid, left)
+        row = self._row(v, at, behind, valid)
+        return self._settle((v, at, priority, taken), row, valid & (priority >= 0), left)
+
+    def _packed(self, head, at, end):
+        """The neighbour at a place in a row, and how many entries come after it: MANY at most."""
+        k = self.k
+        return head | (k.minimum(end - at - 1, MANY) << 28)
 
     def _wait(self, vertex, head, mask, left):
         """Lists the vertices where `mask` holds as waiting, behind `left` others."""
@@ -222,12 +239,13 @@ class Waiting:
         begin, end = row
         at, head, word, taken = self._first_before(vertex, end, mask)
         stopped = mask & (word >= 0)
+        head = self._packed(head, at, end)
         left = self._stop((v, at, priority, taken), (head, word), stopped, left)
         self._end(v, (begin, end), taken, mask & ~stopped)
         return left
 
     def _stop(self, vertex, other, mask, left):
-        """Called for vertices that stopped at an earlier neighbour `other` = (vertex, word)."""
+        """Called for vertices that stopped at an earlier neighbour `other` = (packed, word)."""
         return self._wait(vertex, other[0], mask, left)
 
     def _end(self, v, row, taken, mask):
@@ -323,6 +341,10 @@ class Set(Waiting):
 
     def _open(self, v, valid):
         return valid & (self.k.load(self.m.state, v, mask=valid, other=OUT, cache="fresh") >= 0)
+
+    def _next(self, v, word, behind, taken, mask):
+        self.k.reduce("min", self.m.state, v, OUT, mask=mask & (word == IN))
+        return mask & (word != IN), taken
 
     def _stop(self, vertex, other, mask, left):
         k, (head, word) = self.k, other

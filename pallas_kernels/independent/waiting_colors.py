@@ -7,7 +7,7 @@ import jax
 
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.primitives import ABORT, SPIN_LIMIT
-from .waiting import Waiting, decided
+from .waiting import MANY, Waiting, decided
 
 COUNT = 40  # control word: colours
 
@@ -55,6 +55,18 @@ class Colors(Waiting):
             taken = k.where(t & k.below(color, 32), taken | k.bit(color), taken)
         return taken
 
+    def _next(self, v, word, behind, taken, mask):
+        taken = self._add_colors(taken, [word], [mask])
+        last = mask & (behind == 0) & (taken != -1)
+        self._put(v, self.k.ctz(~taken), last)
+        return mask & ~last, taken
+
+    def _row(self, v, at, behind, valid):
+        k = self.k
+        far = valid & (behind == MANY)
+        end = k.load(self.m.indptr, v + 1, mask=far, cache="nc")
+        return at, k.where(far, end, at + 1 + behind)
+
     def _put(self, v, color, mask):
         """Colours vertices."""
         k, m = self.k, self.m
@@ -65,13 +77,12 @@ class Colors(Waiting):
 
     def _end(self, v, row, taken, mask):
         k, m = self.k, self.m
-        begin, end = row
         full = mask & (taken == -1)
         self._put(v, k.ctz(~taken), mask & ~full)
 
         def again(left):
             owner = k.ctz(left)
-            first, last = k.shfl(begin, owner), k.shfl(end, owner)
+            first, last = k.row(m.indptr, k.shfl(v, owner), k.lane >= 0)
 
             def some(e, base, taken):
                 head = k.load(m.indices, e + k.lane, mask=e + k.lane < last, other=-1, cache="nc")

@@ -2,127 +2,155 @@
 
     y[i] = combine over the entries j of row i, in their order, of mul(A[i, j], x[j])
 
-The values are tuples of words, as a distance with its parent: an array for each word of A and of y,
-and one array of x in which the words of an element lie together, so that one access gathers it.
-The walk is that of `rows/merge_path.py` by `rows/in_order.py`, cut rows are joined by
+The values are tuples of words, as a distance with its parent, an array for each word. The words of
+an element of x are put side by side first, so that one access gathers them. The walk is that of
+`rows/merge_path.py`, by `rows/stream.py` or `rows/in_order.py`; cut rows are joined by
 `rows/cut.py`.
 
-Cost: 8 bytes and the words of A an entry, read once, and a gather.
+Cost: 4 bytes, the words of A, and 4 bytes more where these are numbered, an entry, read once; and a
+gather. H100, microseconds with x put side by side, distances with ids and (scalar) `min_plus`:
+rmat18 215 (176), delaunay21 158 (124), grid2000 139 (73; 116 with two gathers in the place of one,
+320 MB at 2.8 TB/s); values numbered 252, 172, 165. With two gathers: rmat18 348, delaunay21 234.
+XLA's form takes 4,300, 1,044, 1,018.
 """
 
 import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..rows.cut import WholeRows, shared_words, where
+from ..rows.cut import WholeRows, shared_words
 from ..rows.in_order import InOrder
-from ..rows.merge_path import shape_for
+from ..rows.merge_path import Shape, shape_for, where
+from ..rows.stream import Stream
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import TupleSemiring, evaluate_words, uses
 
-SHAPES = (  # (largest mean length of a row, shape)
-    (8.0, InOrder(2, 4)),
-    (32.0, InOrder(8, 4)),
-    (math.inf, InOrder(16, 4)),
-)
+SHAPES = ((12.0, Stream(1, 4)), (math.inf, InOrder(2, 4)))  # largest mean length of a row, shape
 MOST_WORDS = 4  # of a value; of an element of x with whether it is there
 
 
 def csr_spmv_tuples(
     indptr: jax.Array,
     indices: jax.Array,
-    numbers: jax.Array,
+    numbers: jax.Array | None,
     values: tuple[jax.Array, ...],
     x: tuple[jax.Array, ...],
     *,
     semiring: TupleSemiring,
     hit: jax.Array | None = None,
-    shape: InOrder | None = None,
+    shape: Shape | None = None,
     grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, ...]:
     """The arrays of y[n] of a matrix with n > 0 rows, at least one slot and at least one column.
 
-    indptr int32[n + 1], indices and numbers int32[nse]: a CSR; the value of entry e is that of
-    number numbers[e] in `values`; slots from indptr[n] on are not read. values, x[columns], y:
-    float32, int32 or bool, with at most MOST_WORDS arrays each. hit: bool[columns], which elements
-    of x are there; None: all. n + nse < `merge_path.LIMIT`. Any number of CTAs is right.
+    indptr int32[n + 1], indices int32[nse]: a CSR; slots from indptr[n] on are not read. The value
+    of entry e is that of number numbers[e] in `values`, int32[nse], or of number e if that is None.
+    values, x[columns], y: float32, int32 or bool, with at most MOST_WORDS arrays each. hit:
+    bool[columns], which elements of x are there; None: all. n + nse < `merge_path.LIMIT`. Any
+    number of CTAs is right.
     """
     n, columns = indptr.shape[0] - 1, x[0].shape[0]
     shape = shape or shape_for(n, indices.shape[0], SHAPES)
-    ctas, threads = grid.ctas or resident_ctas(), grid.threads or 512
-    packed, width = _packed((*x, hit) if hit is not None else x)
-    a = [v.astype(jnp.int32) if v.dtype == jnp.bool_ else v for v in values]
+    ctas, threads = grid.ctas or resident_ctas(), grid.threads or 1024
+    kinds = ["f32" if v.dtype == jnp.float32 else "i32" for v in x]
+    x = (*x, hit) if hit is not None else x
+    inputs = {"indptr": indptr, "indices": indices} | _named("a", map(_words, values))
+    inputs |= {} if numbers is None else {"numbers": numbers}
+    inputs["x"] = _side_by_side(x)
     dtypes = [jnp.int32 if d == jnp.bool_ else d for d in semiring.dtypes]
-    kinds = [v.dtype for v in x]
-
-    def kernel(k, m):
-        _Product(k, m, n, columns, width, shape, semiring, kinds, hit is not None).run()
-
+    sizes = _named("y", ((n, d) for d in dtypes)) | _named("part", ((ctas, d) for d in dtypes))
+    job = Job(columns, kinds, hit is not None, semiring)
     out = launch(
-        kernel,
-        {"indptr": indptr, "indices": indices, "numbers": numbers, "x": packed}
-        | {f"a{i}": v for i, v in enumerate(a)},
-        {f"y{i}": (n, d) for i, d in enumerate(dtypes)}
-        | {"rows": ctas}
-        | {f"part{i}": (ctas, d) for i, d in enumerate(dtypes)},
+        lambda k, m: _Product(k, m, n, shape, job).run(),
+        inputs,
+        sizes | {"rows": ctas},
+        optional=("numbers",),
         ctas=ctas,
         threads=threads,
-        shared_words=shared_words(len(dtypes)) + shape.shared_words(threads),
+        shared_words=shared_words(len(dtypes)) + shape.shared_words(threads, len(dtypes)),
         name="csr_spmv_tuples",
         interpret=grid.interpret,
     )
     return tuple(out[f"y{i}"].astype(d) for i, d in enumerate(semiring.dtypes))
 
 
-def _packed(arrays: tuple[jax.Array, ...]) -> tuple[jax.Array, int]:
-    """The words of each element side by side, and how many words an element takes."""
-    width = 1 << (len(arrays) - 1).bit_length()
-    words = [
-        lax.bitcast_convert_type(v, jnp.int32) if v.dtype == jnp.float32 else v.astype(jnp.int32)
-        for v in arrays
-    ]
-    words += [jnp.zeros_like(words[0])] * (width - len(words))
-    return jnp.stack(words, axis=1).reshape(-1), width
+def _named(name: str, values: Iterable[Any]) -> dict[str, Any]:
+    return {f"{name}{i}": v for i, v in enumerate(values)}
+
+
+def _listed(m: Any, name: str) -> list[Any]:
+    """The arrays of a launch called so and numbered."""
+    return [getattr(m, f"{name}{i}") for i in range(MOST_WORDS) if hasattr(m, f"{name}{i}")]
+
+
+def _words(v: jax.Array) -> jax.Array:
+    return v.astype(jnp.int32) if v.dtype == jnp.bool_ else v
+
+
+def _width(many: int) -> int:
+    """Words of an element of so many words side by side: a power of two."""
+    return 1 << (many - 1).bit_length()
+
+
+def _side_by_side(x: Sequence[jax.Array]) -> jax.Array:
+    words = [lax.bitcast_convert_type(_words(v), jnp.int32) for v in x]
+    words += [jnp.zeros_like(words[0])] * (_width(len(words)) - len(words))
+    return jnp.stack(words, axis=1).reshape(-1)
+
+
+class Job(NamedTuple):
+    """What is known of a launch.
+
+    columns: of the matrix; kinds: of the words of x; some: whether another word says which elements
+    of x are there.
+    """
+
+    columns: int
+    kinds: list[str]
+    some: bool
+    semiring: TupleSemiring
 
 
 class _Product(WholeRows):
     """One launch."""
 
-    def __init__(self, k, m, n, columns, width, shape, semiring, kinds, some):
-        terms, mul = range(len(semiring.dtypes)), semiring.mul
-        self.values = [getattr(m, f"a{i}") for i in range(len(mul.in_avals) - len(kinds))]
+    def __init__(self, k, m, n, shape, job):
+        mul = job.semiring.mul
+        self.job, self.x = job, m.x
         self.reads = [uses(mul, i) for i in range(len(mul.in_avals))]
-        self.reads_a = any(self.reads[: len(self.values)])
-        streams = [m.indices, m.numbers] if self.reads_a else [m.indices]
-        y, parts = ([getattr(m, f"{name}{i}") for i in terms] for name in ("y", "part"))
-        super().__init__(k, m, n, streams, shape, semiring.neutral(k), y, parts)
-        self.columns, self.width, self.semiring, self.some = columns, width, semiring, some
-        self.kinds = ["f32" if d == jnp.float32 else "i32" for d in kinds]
+        values = _listed(m, "a")
+        self.values = [v for v, read in zip(values, self.reads, strict=False) if read]
+        self.direct = m.numbers is None
+        streams = self.values if self.direct else [m.numbers] if self.values else []
+        y, parts = (_listed(m, name) for name in ("y", "part"))
+        super().__init__(k, m, n, [m.indices, *streams], shape, job.semiring.neutral(k), y, parts)
 
     def terms(self, fetched, places, masks, owners):
-        k, many = self.k, len(places)
-        index, numbers = fetched if self.reads_a else (*fetched, [None] * many)
-        valid = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
-        a = [
-            k.loads(array, numbers, valid, cache="nc") if read else [None] * many
-            for array, read in zip(self.values, self.reads, strict=False)
-        ]
-        rows = zip(*a, strict=True) if a else [()] * many
-        return [self._term(*each) for each in zip(rows, index, valid, strict=True)]
+        k, (index, *values) = self.k, fetched
+        valid = [k.below(j, self.job.columns) & t for j, t in zip(index, masks, strict=True)]
+        if values and not self.direct:
+            values = [k.loads(a, values[0], valid, cache="nc") for a in self.values]
+        each = zip(index, valid, *values, strict=True)
+        return [self._term(j, there, iter(a)) for j, there, *a in each]
 
-    def _term(self, a, j, valid):
-        """The term of an entry with value a in column j."""
-        k, width = self.k, self.width
+    def _term(self, j, there, a):
+        """The term of an entry in column j, with the words of its value that are read."""
+        k, job = self.k, self.job
+        width = _width(len(job.kinds) + job.some)
         if width > 1:
-            words = k.load_vec(self.m.x, j * width, width, mask=valid, cache="nc")
+            x = k.load_vec(self.x, j * width, width, mask=there, cache="nc")
         else:
-            words = [k.load(self.m.x, j, mask=valid, cache="nc")]
-        valid = valid & (words[len(self.kinds)] != 0) if self.some else valid
-        x = [k.bits(w, kind) for w, kind in zip(words, self.kinds, strict=False)]
-        return where(k, valid, evaluate_words(k, self.semiring.mul, *a, *x), self.identity)
+            x = [k.load(self.x, j, mask=there, cache="nc")]
+        if job.some:
+            there = there & (x[len(job.kinds)] != 0)
+        words = [next(a) if read else None for read in self.reads[: -len(job.kinds)]]
+        words += [k.bits(w, kind) for w, kind in zip(x, job.kinds, strict=False)]
+        return where(k, there, evaluate_words(k, job.semiring.mul, *words), self.identity)
 
     def combine(self, a, b):
-        return evaluate_words(self.k, self.semiring.combine, *a, *b)
+        return evaluate_words(self.k, self.job.semiring.combine, *a, *b)

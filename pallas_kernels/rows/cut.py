@@ -10,15 +10,14 @@ from typing import Any
 
 from ..simt.primitives import ARRIVALS, Simt
 from ..simt.typed import Array, Value
-from .merge_path import CsrRows, Shape
+from .merge_path import CsrRows, Shape, where, words
 
 AHEAD = 8  # CTAs whose parts of one row are loaded together
-Words = tuple[Value, ...]  # of one result
 
 
-def shared_words(words: int) -> int:
+def shared_words(many: int) -> int:
     """Words of shared memory of a CTA, for results of some words."""
-    return 32 * (1 + words) + 4  # a row and a result of each warp; whether this CTA is the last
+    return 32 * (1 + many) + 4  # a row and a result of each warp; whether this CTA is the last
 
 
 class WholeRows(CsrRows):
@@ -41,19 +40,14 @@ class WholeRows(CsrRows):
     ):
         super().__init__(k, m.indptr, n, streams, shape, identity)
         self.m, self.y, self.parts = m, y, parts
-        self.heads = [k.shared(32), *(k.shared(32, v.kind) for v in _words(identity))]
+        self.heads = [k.shared(32), *(k.shared(32, v.kind) for v in words(identity))]
         self.flag = k.shared(1)
-
-    def joined(self, a: Words, b: Words) -> Words:
-        """`combine` of results as tuples."""
-        found = self.combine(*a, *b) if len(a) == 1 else self.combine(a, b)
-        return _words(found)
 
     def settle(self, r, y, mask):
         k = self.k
         head = self.continued & (r == self.first)
-        _store(k, self.y, r, _words(y), mask & ~head)
-        _store(k, self.heads[1:], k.warp, _words(y), mask & head)
+        _store(k, self.y, r, words(y), mask & ~head)
+        _store(k, self.heads[1:], k.warp, words(y), mask & head)
 
     def run(self) -> None:
         """The work of one thread."""
@@ -123,15 +117,6 @@ class WholeRows(CsrRows):
             k.if_((row >= 0) & (before != row), whole)
 
         k.for_(k.thread, k.ctas, k.threads, look)
-
-
-def where(k: Simt, mask: Value, a: Words, b: Words) -> Words:
-    """a where the mask holds, else b, word by word."""
-    return tuple(k.where(mask, x, y) for x, y in zip(a, b, strict=True))
-
-
-def _words(value: Any) -> Words:
-    return value if isinstance(value, tuple) else (value,)
 
 
 def _store(

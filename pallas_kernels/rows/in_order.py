@@ -10,7 +10,7 @@ import functools
 from typing import Any
 
 from ..simt.typed import Value
-from .cut import Words, where
+from .merge_path import Words, where
 
 TURNS = 8  # a row that would take a group of lanes more steps than this is taken by the warp
 
@@ -25,7 +25,7 @@ class InOrder:
     lanes: int
     unroll: int
 
-    def shared_words(self, threads: int) -> int:
+    def shared_words(self, threads: int, words: int = 1) -> int:
         return 0
 
     def walker(self, job: Any) -> Any:

@@ -31,7 +31,7 @@ class Lanes:
     ahead: bool = False
     stream: bool = False
 
-    def shared_words(self, threads: int) -> int:
+    def shared_words(self, threads: int, words: int = 1) -> int:
         return 0
 
     def walker(self, job: Any) -> Any:

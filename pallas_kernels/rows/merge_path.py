@@ -15,12 +15,14 @@ from ..layouts.ragged import LIMIT
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Value
 
+Words = tuple[Value, ...]  # of one result
+
 
 class Shape(typing.Protocol):
     """How a warp walks its rows."""
 
-    def shared_words(self, threads: int) -> int:
-        """Words of shared memory of a CTA."""
+    def shared_words(self, threads: int, words: int = 1) -> int:
+        """Words of shared memory of a CTA, for results of some words."""
         ...
 
     def walker(self, job: "CsrRows") -> typing.Any:
@@ -91,9 +93,13 @@ class CsrRows:
         """
         raise NotImplementedError
 
-    def combine(self, a: Value, b: Value) -> Value:
-        """Combines two terms."""
+    def combine(self, a: Any, b: Any) -> Any:
+        """Combines two terms: values, or tuples of words where terms have several."""
         raise NotImplementedError
+
+    def joined(self, a: Words, b: Words) -> Words:
+        """`combine` of results as tuples."""
+        return words(self.combine(*a, *b) if len(a) == 1 else self.combine(a, b))
 
     def settle(self, r: Value, y: Any, mask: Value) -> None:
         """Called once for each row of the piece: y are the combined terms of row r, or of the part
@@ -115,6 +121,16 @@ class CsrRows:
         k, indptr, n, cost = self.k, self.indptr, self.n, self.row_cost
         rows = search(k, indptr, n, places, cost)
         return [place(k, indptr, n, r, d, cost) for r, d in zip(rows, places, strict=True)]
+
+
+def words(result: Any) -> Words:
+    """A result as a tuple."""
+    return result if isinstance(result, tuple) else (result,)
+
+
+def where(k: Simt, mask: Value, a: Words, b: Words) -> Words:
+    """a where the mask holds, else b, word by word."""
+    return tuple(k.where(mask, x, y) for x, y in zip(a, b, strict=True))
 
 
 def search(k: Simt, indptr: Array, n: Any, places: Sequence[Value], cost: int = 1) -> list[Value]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..simt.typed import Value
+from .merge_path import where, words
 
 TURN = 4  # entries of a row that its lane reads or writes together in shared memory
 
@@ -26,8 +27,8 @@ class Stream:
     rows: int
     unroll: int
 
-    def shared_words(self, threads: int) -> int:
-        return threads * self.unroll
+    def shared_words(self, threads: int, words: int = 1) -> int:
+        return threads * self.unroll * words
 
     def walker(self, job: Any) -> Any:
         return _Streamed(job, self)
@@ -39,7 +40,9 @@ class _Streamed:
     def __init__(self, job: Any, shape: Any):
         k = job.k
         self.job, self.shape, self.slots = job, shape, 32 * shape.unroll
-        self.buffer, self.at = k.shared(k.threads * shape.unroll), k.warp * self.slots
+        many = 1 if job.identity is None else len(words(job.identity))
+        self.buffers = [k.shared(k.threads * shape.unroll) for _ in range(many)]
+        self.buffer, self.at = self.buffers[0], k.warp * self.slots
 
     def walk(self, first: Value, stop: Value) -> None:
         job, k, step = self.job, self.job.k, 32 * self.shape.rows
@@ -101,13 +104,20 @@ class _Streamed:
             terms = job.terms(streams, *spots, owners)
             return self._combined(spans, terms, ys) if ys else ()
 
-        ys = () if job.identity is None else (job.identity,) * many
+        ys = () if job.identity is None else words(job.identity) * many
         wide = self.shape.unroll
         streams = [streams[j : j + wide] for j in range(0, len(streams), wide)]
         ys = entries(start, *ys, streams=streams)
         ys = k.for_(start + self.slots, end, self.slots, entries, *ys)
-        for b in range(many):
-            job.settle(at[b], ys[b] if ys else None, valid[b])
+        for b, y in enumerate(self._results(ys) if ys else [None] * many):
+            job.settle(at[b], y, valid[b])
+
+    def _results(self, ys: Any) -> list[Any]:
+        """A result for each row, from their words one after the other."""
+        many = len(self.buffers)
+        if many == 1:
+            return list(ys)
+        return [tuple(ys[j : j + many]) for j in range(0, len(ys), many)]
 
     def _owners(self, spans: Sequence[tuple[Value, Value]], rows: Any) -> list[Any]:
         """What belongs to the row of each entry of this lane, one tuple an entry."""
@@ -134,21 +144,27 @@ class _Streamed:
     def _combined(
         self, spans: Sequence[tuple[Value, Value]], terms: Any, ys: Any
     ) -> tuple[Value, ...]:
-        """Each y combined with the terms of its row."""
+        """The words of each y combined with the terms of its row, in their order."""
         job, k = self.job, self.job.k
+        identity = words(job.identity)
         k.sync_warp()
         for u, term in enumerate(terms):
-            k.store(self.buffer, self.at + 32 * u + k.lane, k.bits(term, "i32"))
+            for buffer, word in zip(self.buffers, words(term), strict=True):
+                k.store(buffer, self.at + 32 * u + k.lane, k.bits(word, "i32"))
         k.sync_warp()
         found = []
-        for (begin, end), y in zip(spans, ys, strict=True):
+        for (begin, end), y in zip(spans, map(words, self._results(ys)), strict=True):
 
-            def some(i, y, end=end):
+            def some(i, *y, end=end):
                 valid = [i + j < end for j in range(TURN)]
-                near = [k.load(self.buffer, self.at + i + j, mask=t) for j, t in enumerate(valid)]
-                for word, t in zip(near, valid, strict=True):
-                    y = job.combine(y, k.where(t, k.bits(word, y.kind), job.identity))
+                near = [
+                    [k.load(buffer, self.at + i + j, mask=t) for buffer in self.buffers]
+                    for j, t in enumerate(valid)
+                ]
+                for term, t in zip(near, valid, strict=True):
+                    term = tuple(k.bits(w, v.kind) for w, v in zip(term, y, strict=True))
+                    y = job.joined(y, where(k, t, term, identity))
                 return y
 
-            found += k.for_(begin, end, TURN, some, y)
+            found += k.for_(begin, end, TURN, some, *y)
         return tuple(found)

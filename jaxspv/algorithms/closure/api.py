@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -137,7 +136,7 @@ def closure(
             "walks need not exist. Give `star`, or `until=residual(...)` where A contracts, or "
             "`until=max_iterations(k)` for walks of at most k edges."
         )
-    T = dataclasses.replace(T, places=T.places.T.to_coo())  # in the order of the targets
+    T = Tuples(T.places.T.to_coo(), T.values)  # in the order of the targets
     if until is not None and until.kind == "max_iterations" and is_concrete(until.value):
         k = int(until.value)
         return Closure(_steps(semiring, T, x0, k=k), jnp.int32(k), jnp.asarray(False))

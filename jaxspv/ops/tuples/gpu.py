@@ -19,8 +19,11 @@ from .operations import product
 WORDS = ("float32", "int32", "bool")
 
 
-def _refuse(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool) -> str | None:
+def _refuse(
+    semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: bool = False
+) -> str | None:
     """Why the kernel cannot combine these products."""
+    del in_order
     places = A.places
     if reason := no_rows(places) or kernels_refused():
         return reason
@@ -63,7 +66,7 @@ def _traced(semiring: Any, A: Tuples, x: Any, flip: bool) -> tuple[Any, Any, Any
 
 
 @product.register("rows", backend="pallas", refuse=_refuse)
-def _rows(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool) -> Any:
+def _rows(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: bool = False) -> Any:
     """Rows and entries shared evenly by the warps of one launch, terms in their order."""
     mul, combine, term = _traced(semiring, A, x, flip)
     like = jax.tree.map(lambda t: jnp.zeros((1,), t.dtype), term)
@@ -71,7 +74,7 @@ def _rows(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool) -> Any:
     found = csr_spmv_tuples(
         A.places.indptr,
         A.places.indices,
-        A.places.data,
+        None if in_order else A.places.data,
         tuple(jax.tree.leaves(A.values)),
         tuple(jax.tree.leaves(x)),
         semiring=TupleSemiring(mul, combine, identity),

@@ -16,8 +16,14 @@ product.gpu_forms_in(f"{__package__}.gpu")
 
 
 @product.register("segments")
-def _product(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool) -> Any:
-    """y (m, ...) of dense x (n, ...); hit: (n,) bool, the elements of x that are there, or None."""
+def _product(
+    semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: bool = False
+) -> Any:
+    """y (m, ...) of dense x (n, ...); hit: (n,) bool, the elements of x that are there, or None.
+
+    in_order: as of `Tuples`; kernels read less then.
+    """
+    del in_order
     coo = A.places.to_coo()
     valid = coo.row < coo.shape[0]
     if hit is not None:

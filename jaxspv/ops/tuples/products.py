@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -38,14 +37,15 @@ def _multiply(A, x, semiring, options: Options, *, flip: bool, backend: Backend 
     A = as_tuples("A", A)
     A = A.T if flip else A
     m, n = A.shape
+    how = {"flip": flip, "in_order": A.in_order, "backend": backend}
     if not is_sparse(x):
-        y = product(semiring, A, _dense(x, n, "x"), None, flip=flip, backend=backend)
+        y = product(semiring, A, _dense(x, n, "x"), None, **how)
         return _written_dense(y, A, semiring.add.like(y), options)
     x = as_tuples("x", x)
     if x.shape != (n,):
         raise ValueError(f"`x` must have shape ({n},); got {x.shape}.")
     hit = x.places.structure()
-    y = product(semiring, A, take(x.values, x.places.todense(0)), hit, flip=flip, backend=backend)
+    y = product(semiring, A, take(x.values, x.places.todense(0)), hit, **how)
     rows, cols = A.places.rowcol()
     present = jnp.zeros(m, bool).at[jnp.where(take(hit, cols), rows, m)].set(True, mode="drop")
     return write(present_elements(y, present, x), options)
@@ -80,7 +80,7 @@ def mxm(A, B, semiring, *, method="auto", chunk=None, backend=None, nse=None, **
         size = min(a.nse * B.shape[1], a.nse * b.nse) if chunk is None else chunk
         if size > MOST_PRODUCTS:
             raise ValueError("patterns are traced: give `chunk`, a bound on the products.")
-    A, B = (dataclasses.replace(t, places=p) for t, p in ((A, a), (B, b)))
+    A, B = Tuples(a, A.values), Tuples(b, B.values)
     C = _expanded(semiring, A, B, size=max(size, 1))
     C = C.trim() if is_eager(C) and nse is None else C
     return write(C.asformat("csr"), Options(nse=nse, **options))
@@ -117,7 +117,7 @@ def _with_columns(A, B, semiring, options: Options, backend: Backend | None) -> 
     M, X = (M.T, A) if flip else (M, B)
     axis = 0 if flip else 1
     X = jax.tree.map(lambda v: jnp.moveaxis(jnp.asarray(v), axis, 0), X)
-    how = {"flip": flip, "backend": backend}
+    how = {"flip": flip, "in_order": M.in_order, "backend": backend}
     Y = jax.vmap(lambda x: product(semiring, M, _dense(x, M.shape[1], "B"), None, **how))(X)
     if options.mask is not None or options.out is not None:
         Y = jax.vmap(lambda y: _written_dense(y, M, semiring.add.like(y), options))(Y)

@@ -7,10 +7,12 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.compat import kernels_refused
+from jaxspv.formats.tuples import Tuples
 from jaxspv.ops.tuples import gpu
 from jaxspv.ops.tuples.operations import product
 from pallas_kernels.products import spmv_tuples as kernel
 from pallas_kernels.rows.in_order import InOrder
+from pallas_kernels.rows.stream import Stream
 from pallas_kernels.simt.device import Grid
 from tests.kernels.test_lowering import gpus, lower
 
@@ -72,7 +74,7 @@ def drawn(lengths, kinds, columns, seed=0):
     places = jsp.CSR(*map(jnp.asarray, (numbers, indices, indptr)), jnp.asarray(False),
                      (len(lengths), columns))  # fmt: skip
     a = tuple(values(k, slots) for k in kinds[0])
-    return jsp.formats.tuples.Tuples(places, a), tuple(values(k, columns) for k in kinds[1])
+    return Tuples(places, a), tuple(values(k, columns) for k in kinds[1])
 
 
 def by_definition(semiring, A, x, hit, flip):
@@ -103,7 +105,15 @@ def interpreted(monkeypatch, **more):
 def form(semiring, A, x, hit, flip):
     refused = gpu._refuse(semiring, A, x, hit, flip=flip)
     assert refused in (None, kernels_refused()), refused
-    return jax.tree.leaves(gpu._rows(semiring, A, x, hit, flip=flip))
+    direct = Tuples.of(A.places, A.data)
+    assert direct.in_order
+    found, same = (
+        jax.tree.leaves(gpu._rows(semiring, T, x, hit, flip=flip, in_order=T.in_order))
+        for T in (A, direct)
+    )
+    for one, other in zip(found, same, strict=True):
+        np.testing.assert_array_equal(one, other)
+    return found
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -122,7 +132,9 @@ def test_interpreted(monkeypatch, rows, name):
                 assert got.dtype == want.dtype or want.dtype == np.float64
 
 
-@pytest.mark.parametrize("shape", [InOrder(1, 3), InOrder(4, 1), InOrder(32, 2)])
+@pytest.mark.parametrize(
+    "shape", [InOrder(1, 3), InOrder(4, 1), InOrder(32, 2), Stream(1, 3), Stream(2, 1)]
+)
 @pytest.mark.parametrize("grid", [(1, 32), (30, 32), (2, 128)])
 def test_shapes_and_ctas(monkeypatch, shape, grid):
     interpreted(monkeypatch, shape=shape, grid=Grid(*grid, interpret=True))
@@ -161,7 +173,7 @@ def test_refusals():
     says("more than 4 numbers", lists, k_best.lift(jnp.ones(COLUMNS)), k_best)
     says("nothing", drawn([], kinds, COLUMNS)[0])
     halves = A.values[0].astype(jnp.float16), A.values[1]
-    says("float16", jsp.formats.tuples.Tuples(A.places, halves))
+    says("float16", Tuples(A.places, halves))
 
 
 @pytest.mark.gpu

@@ -12,6 +12,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 sys.path.insert(0, str(ROOT / "examples"))
+pytest.importorskip("jupytext", reason="needs jupytext: pip install 'jaxspv[test]'")
 import notebook  # noqa: E402
 
 

@@ -4,7 +4,7 @@
 
 The values are tuples of words, as a distance with its parent, an array for each word. The words of
 an element of x are put side by side first, so that one access gathers them. The walk is that of
-`rows/merge_path.py`, by `rows/stream.py` or `rows/in_order.py`; cut rows are joined by
+`rows/merge_path.py`, by `rows/stream.py` or `rows/lanes.py`; cut rows are joined by
 `rows/cut.py`.
 
 Cost: 4 bytes, the words of A, and 4 bytes more where these are numbered, an entry, read once; and a
@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..rows.cut import WholeRows, shared_words
-from ..rows.in_order import InOrder
+from ..rows.lanes import InOrder
 from ..rows.merge_path import Shape, shape_for, where
 from ..rows.stream import Stream
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas

@@ -1,7 +1,8 @@
 """Rows of a CSR by some lanes each: for rows that keep those lanes busy.
 
-The lanes of a warp are split into groups. A group takes one row at a time, with the loads of
-several rows in flight together; much longer rows are taken by the whole warp.
+The lanes of a warp are split into groups. A group takes one row at a time; much longer rows are
+taken by the whole warp. `Lanes` has the loads of several rows in flight together; `InOrder` joins
+terms of several words in the order of the entries, so that an operation need not commute.
 """
 
 import dataclasses
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..simt.typed import Value
+from .merge_path import Words, where
 
 WIDE = 8  # strides of a long row that are in flight together
 TURNS = 8  # a row that would take a group of lanes more steps than this is taken by the warp
@@ -144,4 +146,94 @@ class _ByLanes:
         d = lanes // 2
         while d:
             y, d = self.job.combine(y, self.job.k.shfl_xor(y, d)), d // 2
+        return y
+
+
+@dataclasses.dataclass(frozen=True)
+class InOrder:
+    """A shape of `merge_path.CsrRows` for jobs whose terms and identity are tuples of words.
+
+    lanes: lanes a row, a power of two; unroll: consecutive entries of a lane in a step, which it
+    joins before the lanes of the group are joined by halves.
+    """
+
+    lanes: int
+    unroll: int
+
+    def shared_words(self, threads: int, words: int = 1) -> int:
+        return 0
+
+    def walker(self, job: Any) -> Any:
+        return _InOrder(job, self)
+
+
+class _InOrder:
+    """The walk of one warp."""
+
+    def __init__(self, job: Any, shape: InOrder):
+        k = job.k
+        self.job, self.k, self.shape = job, k, shape
+        self.group = k.shr(k.lane, shape.lanes.bit_length() - 1)
+
+    def walk(self, first: Value, stop: Value) -> None:
+        step = 32 // self.shape.lanes
+
+        def rows(base, begin, end):
+            later = self._offsets(base + step, stop)
+            self._rows(base, stop, begin, end)
+            return later
+
+        self.k.for_(first, stop, step, rows, *self._offsets(first, stop))
+
+    def _offsets(self, base: Value, stop: Value) -> tuple[Value, Value]:
+        """Where the entries of this group's row begin and end."""
+        r = base + self.group
+        begin, end = (
+            self.k.load(self.job.indptr, r + j, mask=r < stop, cache="nc") for j in range(2)
+        )
+        return begin, end
+
+    def _rows(self, base: Value, stop: Value, begin: Value, end: Value) -> None:
+        job, k, shape = self.job, self.k, self.shape
+        r = base + self.group
+        begin = k.maximum(begin, job.low)
+        end = k.where(r < stop, k.minimum(end, job.high), 0)
+        head = (k.lane & (shape.lanes - 1)) == 0
+        long = end - begin > TURNS * shape.lanes * shape.unroll
+        y = self._fold(begin, k.where(long, begin, end), shape.lanes)
+
+        def by_warp(left, *y):
+            owner = k.ctz(left)
+            found = self._fold(k.shfl(begin, owner), k.shfl(end, owner), 32)
+            mine = self.group == k.shr(owner, shape.lanes.bit_length() - 1)
+            return left & (left - 1), *where(k, mine, found, y)
+
+        _, *y = k.while_(lambda left, *y: left != 0, by_warp, k.ballot(long & head), *y)
+        job.settle(r, tuple(y), (r < stop) & head)
+
+    def _fold(self, begin: Value, end: Value, lanes: int) -> Words:
+        """The terms of entries begin .. end - 1 joined, in all lanes of the group; called by all
+        lanes of the warp together."""
+        job, k, unroll = self.job, self.k, self.shape.unroll
+        first = (k.lane & (lanes - 1)) * unroll
+
+        def some(at, *y):
+            places = [at + first + u for u in range(unroll)]
+            masks = [p < end for p in places]
+            terms = job.terms(job.fetch(places, masks, "nc"), places, masks, lambda: ())
+            return at + lanes * unroll, *job.combine(y, self._over(lanes, terms))
+
+        def left(at, *y):
+            return k.any(at < end)
+
+        return k.while_(left, some, begin, *job.identity)[1:]
+
+    def _over(self, lanes: int, terms: list[Words]) -> Words:
+        """The terms of all lanes of each group joined, in all of them."""
+        k = self.k
+        y, d = functools.reduce(self.job.combine, terms), 1
+        while d < lanes:
+            other, behind = tuple(k.shfl_xor(v, d) for v in y), (k.lane & d) != 0
+            y = self.job.combine(where(k, behind, other, y), where(k, behind, y, other))
+            d *= 2
         return y

@@ -11,7 +11,7 @@ from jaxspv.formats.tuples import Tuples
 from jaxspv.ops.tuples import gpu
 from jaxspv.ops.tuples.operations import product
 from pallas_kernels.products import spmv_tuples as kernel
-from pallas_kernels.rows.in_order import InOrder
+from pallas_kernels.rows.lanes import InOrder
 from pallas_kernels.rows.stream import Stream
 from pallas_kernels.simt.device import Grid
 from tests.kernels.test_lowering import gpus, lower

@@ -98,7 +98,7 @@ def refuse(fn, *dtypes):
 
 def refuse_traced(closed):
     """Why a kernel cannot compute a traced function bit for bit, or None."""
-    if closed.consts:
+    if not all(map(_is_number, closed.consts)):
         return "it captures arrays"
     for eqn in closed.jaxpr.eqns:
         name = eqn.primitive.name
@@ -109,6 +109,12 @@ def refuse_traced(closed):
             if v.aval.str_short() not in _SCALARS:
                 return f"`{name}` works on {v.aval.str_short()}"
     return None
+
+
+def _is_number(const):
+    """Whether it is a known scalar: JAX makes some of constants while it folds them."""
+    known = not isinstance(const, jax.core.Tracer)
+    return known and np.ndim(const) == 0 and np.asarray(const).dtype.name in KINDS
 
 
 def lacks(eqn):
@@ -143,7 +149,7 @@ def evaluate_words(k, closed, *words):
 
 
 def _results(k, closed, values, known):
-    known = dict(zip(closed.jaxpr.invars, values, strict=True)) | known
+    known = dict(zip(closed.jaxpr.invars, values, strict=True)) | _constants(k, closed) | known
     for eqn in closed.jaxpr.eqns:
         if eqn.outvars[0] not in known:
             results = _apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
@@ -161,12 +167,19 @@ def uses(closed, position):
 def hoist(k, closed, *values):
     """Evaluates all that depends only on the values that are not None, ahead of a loop."""
     pairs = zip(closed.jaxpr.invars, values, strict=True)
-    known = {var: value for var, value in pairs if value is not None}
+    known = {var: value for var, value in pairs if value is not None} | _constants(k, closed)
     for eqn in closed.jaxpr.eqns:
         if all(isinstance(v, Literal) or v in known for v in eqn.invars):
             results = _apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
             known.update(zip(eqn.outvars, results, strict=True))
     return known
+
+
+def _constants(k, closed):
+    """What a function captures, as values of a kernel `k`."""
+    arrays = map(np.asarray, closed.consts)
+    consts = [k.const(x.item(), KINDS[x.dtype.name]) for x in arrays]
+    return dict(zip(closed.jaxpr.constvars, consts, strict=True))
 
 
 def _read(k, known, v):

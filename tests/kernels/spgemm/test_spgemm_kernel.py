@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import jaxspv as jsp
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.spgemm import api
 from pallas_kernels.spgemm.api import Tuning, spgemm
@@ -217,3 +218,13 @@ def test_native(tuning):
                 np.testing.assert_array_equal(indptr, C.indptr)
                 np.testing.assert_array_equal(indices[: C.nnz], C.indices)
                 np.testing.assert_allclose(data[: C.nnz], C.data, rtol=1e-5)
+
+
+@pytest.mark.gpu
+def test_a_product_of_known_matrices_within_a_trace():
+    """Its size is counted while tracing, by the kernel too."""
+    M = matrix(500, 500, 4000, 1, 7)
+    A, want = jsp.from_scipy(M), sp.csr_array(M @ M)
+    found = jax.jit(lambda c: jsp.mxm(A, A, backend="pallas").data.sum() * c)(2.0)
+    np.testing.assert_allclose(found, 2 * want.sum(), rtol=1e-5)
+    assert jsp.explain("mxm", A, A).on("cuda").backend == "pallas"

@@ -338,7 +338,9 @@ def test_operations_of_graphblas_sharp(tmp_path, monkeypatch):
     }
 
 
-@pytest.mark.parametrize("benchmark", ["spmv", "spmm", "spmspv", "sssp", "sources", "pagerank"])
+@pytest.mark.parametrize(
+    "benchmark", ["spmv", "spmm", "spmspv", "sssp", "sources", "pagerank", "tuples"]
+)
 def test_every_benchmark_runs(benchmark, tmp_path, monkeypatch):
     monkeypatch.setattr(spmspv, "DENSITIES", (0.1,))
     out = tmp_path / "out.json"

@@ -51,7 +51,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
         operands = jax.tree.map(jnp.asarray, (values, vector))
         for form in FORMS if gpu and name != "min_plus" else (None,):
             if options.backend is None or form in (options.backend, None):
-                label = f"{name}, XLA" if form == "xla" else name
+                label = f"jaxspv, {name}" + (", XLA" if form == "xla" else "")
                 repeats = 1 if form == "xla" else options.repeats or 1
                 call = _repeated(A, semiring, *operands, form, repeats)
                 found.append(Candidate(label, call, check, repeats))

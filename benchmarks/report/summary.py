@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ..harness import geometric_mean
 from . import peers, table_tiles
-from .table import Record, cell, markdown, number, over_scipy, over_scipy_means
+from .table import Record, cell, gpu_programs, markdown, number, over_scipy, over_scipy_means
 
 Document = dict[str, Any]
 Stored = dict[str, Document]  # by "device/benchmark"
 
 GPU, CPU = "nvidia-h200", "cpu"
+GPUS = {"nvidia-h100-80gb-hbm3": "NVIDIA H100", GPU: "NVIDIA H200"}
 INSIDE = "jaxspv, inside jit"
 NAMES = {"bfs": "BFS", "sssp": "SSSP", "pagerank": "PageRank", "components": "components"}
 GRADIENTS = ("vector", "values", "both")
@@ -85,30 +88,49 @@ def results(stored: Stored) -> str:
         "run. The command and commit of each table stand below it. [README.md](README.md) has the "
         "protocol and the graphs, [NOTES.md](NOTES.md) what was learnt. This page is written by "
         "`python -m benchmarks report` from the JSON files in `results/`.",
-        "## NVIDIA H200",
     ]
-    for name, title in NAMES.items():
-        parts += _section(stored, GPU, name, f"{title}: one launch", _searches(stored, name))
-    product = ("jaxspv", "jaxspv, bare CSR", "jaxspv min_plus")
-    wanted = [f"{p}, inside jit" for p in product] + ["cuSPARSE, in a row"]
-    parts += _section(stored, GPU, "spmv", "SpMV inside a program", _times(stored, "spmv", wanted))
-    parts += _section(stored, GPU, "gradients", "Gradients", _gradients(stored, GPU))
-    parts += _section(stored, GPU, "tiles", "SpMSpV: speed over cuSPARSE SpMV", _clocks(stored))
-    parts += _section(stored, GPU, "mxm", "Sparse times sparse", _times(stored, "mxm"))
-    parts += _section(stored, GPU, "fixpoint", "Loops of your own", _fixpoint(stored))
-    parts += _section(stored, GPU, "launches", "A step of PageRank (us)", _steps(stored))
-    parts += _section(stored, GPU, "tilebfs", "BFS over bitmask tiles", _times(stored, "tilebfs"))
-    parts += _section(stored, GPU, "yang2015", "Yang, Wang, Owens 2015", None)
-    parts += _section(stored, GPU, "loops", "Steps of XLA loops", None)
-    parts += _section(stored, GPU, "generate", "Generating", _times(stored, "generate"))
+    for device, title in GPUS.items():
+        parts += [f"## {title}", *_of_gpu(stored, device)]
     document = stored[f"{CPU}/over_scipy"]
     parts += [f"## CPU: {document['runs'][-1]['device']}"]
     means = over_scipy_means(document["records"])
     parts += _section(stored, CPU, "over_scipy", "Speed over SciPy on one thread", means)
-    parts += _section(stored, CPU, "gradients", "Gradients", _gradients(stored, CPU))
+    gradients = _gradients(stored[f"{CPU}/gradients"])
+    parts += _section(stored, CPU, "gradients", "Gradients", gradients)
     parts += _section(stored, CPU, "mxm", "Sparse times sparse", None)
     parts += _section(stored, CPU, "yang2015", "Yang, Wang, Owens 2015", None)
     return "\n\n".join(parts) + "\n"
+
+
+def _of_gpu(stored: Stored, device: str) -> list[str]:
+    """The sections of one GPU: of the benchmarks that are stored for it."""
+    products = ("jaxspv", "jaxspv, bare CSR", "jaxspv min_plus")
+    wanted = [*(f"{p}, inside jit" for p in products), "cuSPARSE, in a row"]
+    tables: dict[str, tuple[str, Callable[..., Any] | None]] = {
+        **{k: (f"{v}: one launch", functools.partial(_searches, k)) for k, v in NAMES.items()},
+        "gpu_programs": (
+            "Programs of others, sums of kernel times",
+            lambda d: gpu_programs(d["records"])[1],
+        ),
+        "spmv": ("SpMV inside a program", functools.partial(_times, wanted=wanted)),
+        "tuples": ("Products of tuples", _times),
+        "gradients": ("Gradients", _gradients),
+        "tiles": ("SpMSpV: speed over cuSPARSE SpMV", _clocks),
+        "mxm": ("Sparse times sparse", _times),
+        "spmm": ("Sparse times dense", None),
+        "attention": ("Attention", None),
+        "fixpoint": ("Loops of your own", _fixpoint),
+        "launches": ("A step of PageRank (us)", _steps),
+        "tilebfs": ("BFS over bitmask tiles", _times),
+        "yang2015": ("Yang, Wang, Owens 2015", None),
+        "loops": ("Steps of XLA loops", None),
+        "generate": ("Generating", _times),
+    }
+    parts = []
+    for name, (title, table) in tables.items():
+        if document := stored.get(f"{device}/{name}"):
+            parts += _section(stored, device, name, title, table and table(document))
+    return parts
 
 
 def _section(stored, device, name, title, table):
@@ -141,10 +163,10 @@ def _titled(graph: str) -> str:
     return graph
 
 
-def _searches(stored, name):
+def _searches(name, document):
     """Times of one algorithm, with the fastest peer."""
     programs = (INSIDE, "jaxspv, no parents, inside jit", "jaxspv", "jaxspv, no parents")
-    cases = _programs(stored[f"{GPU}/{name}"])[name]
+    cases = _programs(document)[name]
     used = [p for p in programs if any(p in row for row in cases.values())]
     rows = []
     for graph, row in cases.items():
@@ -154,9 +176,8 @@ def _searches(stored, name):
     return ["graph", "entries", *used, "fastest peer", "which"], rows
 
 
-def _times(stored, name, wanted=None):
-    """Medians of all programs of a benchmark on the GPU, or of those wanted."""
-    document = stored[f"{GPU}/{name}"]
+def _times(document, wanted=None):
+    """Medians of all programs of a benchmark, or of those wanted."""
     (cases,) = _programs(document).values()
     programs = wanted or list(dict.fromkeys(p for row in cases.values() for p in row))
     rows = [
@@ -166,9 +187,14 @@ def _times(stored, name, wanted=None):
     return ["graph", "entries", *programs], rows
 
 
-def _clocks(stored):
+def _beside_programs(document):
+    """How many times as fast as programs of others each algorithm is."""
+    return gpu_programs(document["records"])[1]
+
+
+def _clocks(document):
     """Speed of `auto` over cuSPARSE by density, in each of the clocks."""
-    records = [r for r in stored[f"{GPU}/tiles"]["records"] if r["benchmark"] == "tiles: SpMSpV"]
+    records = [r for r in document["records"] if r["benchmark"] == "tiles: SpMSpV"]
     rows: dict[str, list[Any]] = {}
     for key in table_tiles.CLOCKS:
         heads, body = table_tiles.summary(records, key)
@@ -178,10 +204,10 @@ def _clocks(stored):
     return heads, list(rows.values())
 
 
-def _gradients(stored, device):
+def _gradients(document):
     """Milliseconds of the forward pass, and what each gradient takes in times of it."""
     rows: dict[tuple[str, str], dict[str, Record]] = {}
-    cases = _programs(stored[f"{device}/gradients"])["gradients"]
+    cases = _programs(document)["gradients"]
     for graph, programs in cases.items():
         for program, record in programs.items():
             of, _, what = program.removesuffix(", inside jit").partition(", ")
@@ -203,9 +229,9 @@ def _span(values: list[float]) -> str:
     return f"{min(values):.1f} to {max(values):.1f}"
 
 
-def _fixpoint(stored):
+def _fixpoint(document):
     """Loops through `fixpoint` over the built-in ones."""
-    cases = _programs(stored[f"{GPU}/fixpoint"])["fixpoint"]
+    cases = _programs(document)["fixpoint"]
     rows = []
     for case, row in cases.items():
         own, built_in = row.get("fixpoint"), row.get("built in")
@@ -214,9 +240,9 @@ def _fixpoint(stored):
     return ["case", "built in", "fixpoint", "ratio"], rows
 
 
-def _steps(stored):
+def _steps(document):
     """Microseconds a step on small dense graphs."""
-    cases = _programs(stored[f"{GPU}/launches"])["launches"]
+    cases = _programs(document)["launches"]
     programs = list(dict.fromkeys(p for row in cases.values() for p in row))
     rows = [
         [case, *(row[p]["us_a_step"] if p in row else None for p in programs)]

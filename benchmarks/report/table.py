@@ -279,8 +279,11 @@ def _compiled(records: list[Record]) -> list[str]:
     return [markdown(["graph and algorithm", *ours, *libraries, "times as fast"], rows)]
 
 
-def _gpu_programs(records: list[Record]) -> list[str]:
-    """Sums of kernel times beside the fastest program, and its answer where it is another."""
+def gpu_programs(records: list[Record]) -> tuple[tuple[list[str], list[list[Any]]], ...]:
+    """Tables of cases and of means: sums of kernel times beside the fastest program.
+
+    And its answer where that is another.
+    """
     ours, cases = ("jaxspv", "jaxspv, call"), {}
     for r in records:
         cases.setdefault(r["case"], {}).setdefault(r["program"], r)
@@ -301,11 +304,15 @@ def _gpu_programs(records: list[Record]) -> list[str]:
         rows[-1] += [None] * (7 - len(rows[-1]))
     headers = ["graph and algorithm", "kernels", "call", "program", "its kernels", "times as fast"]
     means = [[a, geometric_mean(r), min(r)] for a, r in sorted(ratios.items())]
-    return [
-        "Sums of kernel times in a profile (ms); a call from Python by the host's clock",
-        markdown([*headers, "answers where they differ"], rows),
-        markdown(["algorithm", "times as fast, geometric mean", "least"], means),
-    ]
+    return (
+        ([*headers, "answers where they differ"], rows),
+        (["algorithm", "times as fast, geometric mean", "least"], means),
+    )
+
+
+def _gpu_programs(records: list[Record]) -> list[str]:
+    title = "Sums of kernel times in a profile (ms); a call from Python by the host's clock"
+    return [title, *(markdown(*table) for table in gpu_programs(records))]
 
 
 def over_scipy(records: list[Record]) -> dict[str, dict[str, list[float]]]:

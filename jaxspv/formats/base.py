@@ -309,20 +309,25 @@ def _dense_on_host(A: Any, fill: Any) -> tuple[Array] | None:
         return None
     if math.prod(A.shape) > SMALL or on_accelerator(*jax.tree.leaves(A)):
         return None
-    if A.format == "coo":
-        row, col = np.asarray(A.row), np.asarray(A.col)
-    else:
-        indptr = np.asarray(A.indptr)
-        lengths = indptr[1:] - indptr[:-1]
-        if lengths.min(initial=0) < 0:  # a broken matrix
-            return None
-        major = np.repeat(np.arange(lengths.size), lengths)
-        minor = np.asarray(A.indices)[: major.size]
-        row, col = (major, minor) if A.format == "csr" else (minor, major)
+    row, col, value = entries_on_host(A)
+    if row.size != col.size:  # a broken matrix
+        return None
     inside = (row >= 0) & (row < A.shape[0]) & (col >= 0) & (col < A.shape[1])
     dense = np.full(A.shape, fill, A.dtype)
-    dense[row[inside], col[inside]] = np.asarray(A.data)[: row.size][inside]
+    dense[row[inside], col[inside]] = value[inside]
     return (to_device(dense, A.data),)
+
+
+def entries_on_host(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, value) of a COO, CSR or CSC in the memory of a host, in its order; by NumPy,
+    which has no program for each size. Slots of a COO that hold no entry are listed too."""
+    if A.format == "coo":
+        return np.asarray(A.row), np.asarray(A.col), np.asarray(A.data)
+    indptr = np.asarray(A.indptr)
+    lengths = np.maximum(indptr[1:] - indptr[:-1], 0)  # of a broken matrix too
+    major = np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
+    minor, value = (np.asarray(x)[: major.size] for x in (A.indices, A.data))
+    return (major, minor, value) if A.format == "csr" else (minor, major, value)
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -98,17 +98,6 @@ def _has_kernels(A: Any) -> bool:
     return known and is_eager(A) and not on_accelerator(A.data)
 
 
-def _on_host(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, value) of the entries of a CSR or CSC in the memory of a host, in its order.
-
-    NumPy has no program for each size.
-    """
-    indptr, values = np.asarray(A.indptr), _values_on_host(A)
-    major = np.repeat(np.arange(indptr.size - 1, dtype=np.int32), indptr[1:] - indptr[:-1])
-    minor = np.asarray(A.indices)[: major.size]
-    return (major, minor, values) if A.format == "csr" else (minor, major, values)
-
-
 def _values_on_host(A: Any) -> np.ndarray:
     return np.asarray(A.data)[: int(np.asarray(A.indptr)[-1])]
 
@@ -195,7 +184,7 @@ def _nonzero(A: Stored) -> tuple[Array, ...]:
     if not is_eager(A):
         raise ValueError("`nonzero` needs concrete values: under jit their number is unknown.")
     if A.ndim == 2 and _has_kernels(A) and A.sorted and A.format == "csr":  # pyright: ignore
-        row, col, values = _on_host(A)
+        row, col, values = base.entries_on_host(A)
         return tuple(to_device([k[values != 0] for k in (row, col)]))
     keys, count = _nonzero_keys(A)
     return tuple(first_slots(keys, int(count)))
@@ -244,7 +233,7 @@ def _unequal(A: Any, other: Any) -> Any:
 def _diagonal(A: Any, k: int) -> Array:
     length = min(A.shape[0] + min(k, 0), A.shape[1] - max(k, 0))
     if length > 0 and _has_kernels(A):
-        row, col, values = _on_host(A)
+        row, col, values = base.entries_on_host(A)
         hit, found = np.flatnonzero(col - row == k), np.zeros(length, values.dtype)
         found[np.minimum(row, col)[hit]] = values[hit]
         return to_device(found)

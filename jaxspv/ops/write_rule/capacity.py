@@ -87,15 +87,7 @@ def finished(result: Any, count: Array | None, nse: int | None, keeps: bool = Fa
     Raises:
         ValueError: `nse` entries are too few; says the size needed.
     """
-    if count is None or keeps:
-        return result
-    total = int(count)
-    if nse is not None:
-        if total > nse:
-            raise ValueError(f"`nse` must be at least {total} to hold the result; got {nse}.")
-        return result
-    capacity = eager_capacity(total, math.prod(result.shape))
-    return result.in_capacity(capacity) if capacity < result.nse else result
+    return result if count is None or keeps else settled(result, nse, int(count))
 
 
 def resized(x: Any, nse: int) -> Any:

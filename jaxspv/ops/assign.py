@@ -6,18 +6,25 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
+import numpy as np
 
+from .._core.compilation import to_device
 from .._core.operations.overload import overloadable
 from ..algebra.masks import Mask, as_mask
 from ..algebra.operators import BinaryOp
+from ..formats import base
 from ..formats.stored import Stored
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
 from .write_rule.entries import Entries, entries_of, keep, sort_entries
 from .write_rule.index import Index, as_index, check_distinct
+from .write_rule.on_host import csr_like, is_listed, is_on_host, listed
 from .write_rule.write import allowed_at, as_accum, cast, merge
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Number, Operand, Places
+
+CAST = {"bool", "int32", "int64", "float32", "float64"}  # dtypes
+MOST_PLACES = 1 << 24  # of an axis, for a table of them
 
 
 @overloadable
@@ -118,6 +125,9 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
     value = value if scalar else operand("value", value)
     if not scalar and value.shape != local and not (local == () and value.shape == (1,)):
         raise ValueError(f"`value` must be a scalar or have shape {local}; got {value.shape}.")
+    if options.mask is None and options.accum is None and options.nse is None:
+        if _on_host(C, value, indices):
+            return _by_numpy(C, value, indices)
     mask = None if options.mask is None else _mask_for(options.mask, C, indices, local, sub)
     operands = (C, value, indices, mask, as_accum(options.accum))
     static = {"sub": sub, "scalar": scalar, "replace": bool(options.replace)}
@@ -125,6 +135,63 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
     if is_dense(C):
         return call(_assign_dense, operands, plain, static=static, dense=True)
     return call(_assign, operands, plain, static=static, format=format_of(C))
+
+
+def _on_host(C: Any, value: Any, indices: tuple[Index, ...]) -> bool:
+    """Whether NumPy serves: all lies in the memory of a host, in dtypes that it casts alike."""
+    if C.ndim != 2 or max(C.shape) > MOST_PLACES or not is_on_host(C, value, indices):
+        return False
+    if isinstance(value, Stored) and value.ndim == 2 and not is_listed(value):
+        return False
+    if not hasattr(value, "dtype"):
+        fits = (bool, int, float) if C.dtype.kind == "f" else (bool, int)
+        return C.dtype.name in CAST and isinstance(value, fits)
+    names = value.dtype.name, C.dtype.name
+    return {*names} <= CAST and np.can_cast(*names, "same_kind")
+
+
+def _by_numpy(C: Any, value: Any, indices: tuple[Index, ...]) -> Any:
+    """`assign` without mask and accum; by NumPy, which has no program for each size."""
+    if C.format == "csc":
+        turned = value.T if np.ndim(value) == 2 else value
+        return _by_numpy(C.T, turned, indices[::-1]).T
+    places = [np.arange(x.extent)[listed(x)] for x in indices]
+    old, new = base.entries_on_host(C), _local(value, indices)
+    hit = [np.zeros(n, bool) for n in C.shape]
+    for marks, at in zip(hit, places, strict=True):
+        marks[at] = True
+    stays = ~(hit[0][old[0]] & hit[1][old[1]])
+    row, col = (
+        np.concatenate([before[stays], at[k].astype(before.dtype)])
+        for before, at, k in zip(old, places, new, strict=False)
+    )
+    data = np.concatenate([old[2][stays], np.asarray(new[2], C.dtype)])
+    order = np.argsort(row * np.int64(C.shape[1]) + col, kind="stable")
+    indptr = np.append(0, np.cumsum(np.bincount(row, minlength=C.shape[0])))
+    overflow = C.overflow
+    if isinstance(value, Stored):
+        overflow = to_device(np.asarray(overflow) | np.asarray(value.overflow))
+    return csr_like(C, (data[order], col[order], indptr), C.shape, overflow)
+
+
+def _local(value: Any, indices: tuple[Index, ...]) -> tuple[Any, Any, Any]:
+    """(row, column, value) of what is assigned, by its places in the part."""
+    stored: Any = value if isinstance(value, Stored) else None
+    if stored is not None and stored.ndim == 2:
+        row, col, data = base.entries_on_host(stored)
+        real = row < stored.shape[0]
+        return row[real], col[real], data[: real.size][real]
+    if np.ndim(value) == 0:
+        row, col = (k.ravel() for k in np.indices([x.size for x in indices]))
+        return row, col, np.broadcast_to(np.asarray(value), row.shape)
+    if stored is not None:
+        k, data = np.asarray(stored.indices), np.asarray(stored.data)
+        real = k < stored.shape[0]
+        k, data = k[real], data[real]
+    else:
+        k, data = np.arange(value.shape[0]), np.asarray(value)
+    nothing = np.zeros_like(k)
+    return (nothing, k, data) if indices[0].point else (k, nothing, data)
 
 
 def _mask_for(mask, C, indices, local, sub) -> Mask:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 from jax import Array
 
-from .._core.compilation import is_eager, known_while_tracing, on_accelerator, scalar, to_device
+from .._core.compilation import known_while_tracing, scalar, to_device
 from .._core.indices import eager_capacity, index_dtype_for, with_pattern
 from .._core.operations.overload import overloadable
 from .._core.pytree import is_concrete
@@ -30,6 +30,7 @@ from .write_rule.entries import (
     take,
 )
 from .write_rule.index import Index, as_index
+from .write_rule.on_host import csr_like, is_on_host, listed, padded
 
 if TYPE_CHECKING:
     from ..shapes import Allowed, Operand, Places
@@ -99,12 +100,8 @@ def extract(
 
 
 def _on_host(A: Any, options: Options, *indices: Index) -> bool:
-    """Whether it is asked for eagerly, of compressed rows or columns in the memory of a host."""
-    if A.format not in ("csr", "csc") or options.writes or options.nse is not None:
-        return False
-    if A.entry_shape or not (A.sorted and A.unique and is_eager(A, *indices)):
-        return False
-    return not on_accelerator(A.data, A.indptr)
+    """Whether NumPy and SciPy serve."""
+    return not options.writes and options.nse is None and is_on_host(A, *indices)
 
 
 def _by_scipy(A: CSR, rows: Index, cols: Index) -> Any:
@@ -123,7 +120,7 @@ def _by_scipy(A: CSR, rows: Index, cols: Index) -> Any:
         chosen = scipy.sparse.csr_array(parts, (rows.extent, cols.extent))
         for axis, index in enumerate((rows, cols)):
             if not index.whole:
-                chosen = chosen[:, _listed(index)] if axis else chosen[_listed(index)]
+                chosen = chosen[:, listed(index)] if axis else chosen[listed(index)]
         chosen.sort_indices()
         data = chosen.data if known else data[chosen.data]
         indices, indptr = chosen.indices, chosen.indptr
@@ -140,32 +137,18 @@ def _stored_at(A: CSR, row: Index, col: Index) -> Array:
     return to_device(np.asarray(A.data)[first + at] if found else np.zeros((), A.dtype))
 
 
-def _listed(index: Index) -> Any:
-    """The places as SciPy takes them."""
-    if index.values is not None:
-        return np.asarray(index.values)
-    end = index.start + index.size * index.step
-    return slice(index.start, end if end >= 0 else None, index.step)
-
-
 def _from_host(A: CSR, arrays: tuple[Any, ...], rows: Index, cols: Index) -> Any:
     """Compressed rows in NumPy's arrays as a CSR, or as a vector where an axis vanishes."""
+    if not (rows.point or cols.point):
+        return csr_like(A, arrays, (rows.size, cols.size), A.overflow)
     data, indices, indptr = arrays
-    m, n = rows.size, cols.size
+    n = rows.size if cols.point else cols.size
     if cols.point:
-        indices, n = np.repeat(np.arange(m), np.diff(indptr)), m
-    count = indices.size
-    capacity = eager_capacity(count, rows.size * cols.size)
-
-    def padded(array, fill, dtype):
-        new = np.full(capacity, fill, dtype)
-        new[:count] = array
-        return to_device(new)
-
-    data, indices = padded(data, 0, A.dtype), padded(indices, n, A.index_dtype)
-    if rows.point or cols.point:
-        return SparseVector(data, indices, scalar(count, A.index_dtype), A.overflow, (n,))
-    return CSR(data, indices, to_device(indptr.astype(A.index_dtype)), A.overflow, (m, n))
+        indices = np.repeat(np.arange(n), np.diff(indptr))
+    capacity = eager_capacity(data.size, n)
+    count = scalar(data.size, A.index_dtype)
+    data, indices = padded(data, capacity, 0, A.dtype), padded(indices, capacity, n, A.index_dtype)
+    return SparseVector(data, indices, count, A.overflow, (n,))
 
 
 def _extract_vector(u, i, j, options) -> Any:

@@ -128,6 +128,39 @@ def test_a_host_takes_rows_and_columns_without_a_program():
         assert np.array_equal(x.todense(), y.toarray().squeeze())
 
 
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_a_host_assigns_without_a_program(format):
+    rng = np.random.default_rng(7)
+    dense = np.where(rng.random((41, 37)) < 0.3, rng.integers(1, 9, (41, 37)), 0)
+    part = np.where(rng.random((3, 4)) < 0.5, rng.integers(1, 9, (3, 4)), 0).astype(np.float32)
+    line = part[0].copy()
+    A = jsp.from_dense(dense.astype(np.float32)).asformat(format)
+    B, v = jsp.from_dense(part), jsp.vector_from_dense(line)
+    places = {  # i, j as jaxspv and as NumPy take them
+        "lists": ([7, 0, 40], [3, 36, 1, 2]),
+        "slices": (slice(30, 3, -11), slice(1, 9, 2)),
+        "a row": (5, [8, 1, 30, 2]),
+        "a column": (slice(None, 4), 9),
+        "all": (None, None),
+    }
+    for name, (i, j) in places.items():
+        at = tuple(slice(None) if k is None else k for k in (i, j))
+        at = np.ix_(*at) if name == "lists" else at
+        values = {3.0: 3.0, 2: 2}.items() if "a " not in name else [(v, line), (line, line)]
+        values = [*values, (B, part), (B.asformat("coo"), part), (B.asformat("csc"), part)]
+        values = values if name in ("lists", "slices") else values[:2]
+        for value, array in values:
+            with compiling(0):
+                found = jsp.assign(A, value, i, j)
+            want = dense.astype(np.float32)
+            want[at] = array
+            assert found.format == format and found.nse == eager_capacity(found.nnz, want.size)
+            np.testing.assert_array_equal(found.todense(), want)
+            assert jsp.check(found) is found
+            same = jax.jit(lambda A, i=i, j=j, value=value: jsp.assign(A, value, i, j))(A)
+            np.testing.assert_array_equal(same.todense(), want)
+
+
 @pytest.mark.parametrize("method", ["scale", "compare", "max", "nonzero", "diagonal", "array"])
 def test_scipys_methods_are_one_program_each(method):
     calls = {

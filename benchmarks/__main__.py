@@ -52,7 +52,7 @@ BENCHMARKS = {
     "fixpoint": "graphs.fixpoint",
     "launches": "graphs.launches",
     "tiles": "products.tiles",
-    "tuples": "products.tuples",
+    "tuples": "learning.tuples",
     "gpu_report": "products.padded_rows",
     "tilebfs": "traversal.tile_bfs",
     "yang2015": "traversal.yang2015",

@@ -121,7 +121,7 @@ class Flat:
     The job has `edges(places, rows, valid)`, which gets what `flatten` gives its function.
     """
 
-    def shared_words(self, threads: int) -> int:
+    def shared_words(self, threads: int, words: int = 1) -> int:
         return 0
 
     def walker(self, job: Any) -> "_FlatWalker":

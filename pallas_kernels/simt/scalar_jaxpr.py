@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Literal
 
 KINDS = {"float32": "f32", "int32": "i32", "bool": "i1"}
@@ -113,7 +114,7 @@ def refuse_traced(closed):
 
 def _is_number(const):
     """Whether it is a known scalar: JAX makes some of constants while it folds them."""
-    known = not isinstance(const, jax.core.Tracer)
+    known = not isinstance(const, Tracer)
     return known and np.ndim(const) == 0 and np.asarray(const).dtype.name in KINDS
 
 

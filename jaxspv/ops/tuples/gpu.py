@@ -13,7 +13,6 @@ from pallas_kernels.simt.scalar_jaxpr import TupleSemiring, refuse_traced
 
 from ..._core.compat import kernels_refused
 from ...formats.tuples import Tuples
-from ..products.spmv.api import no_rows
 from .operations import product
 
 WORDS = ("float32", "int32", "bool")
@@ -25,12 +24,11 @@ def _refuse(
     """Why the kernel cannot combine these products."""
     del in_order
     places = A.places
-    if reason := no_rows(places) or kernels_refused():
+    if reason := kernels_refused():
         return reason
     if places.nse == 0 or 0 in places.shape:
         return "there is nothing to multiply"
-    counted = places.indptr.dtype == places.indices.dtype == jnp.int32
-    if not counted or places.nse + places.shape[0] > LIMIT:
+    if places.index_dtype != jnp.int32 or places.nse + places.shape[0] > LIMIT:
         return "kernels count rows and entries in int32"
     if jax.tree.leaves(semiring):
         return "the semiring has parameters"
@@ -67,14 +65,19 @@ def _traced(semiring: Any, A: Tuples, x: Any, flip: bool) -> tuple[Any, Any, Any
 
 @product.register("rows", backend="pallas", refuse=_refuse)
 def _rows(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: bool = False) -> Any:
-    """Rows and entries shared evenly by the warps of one launch, terms in their order."""
+    """Rows and entries shared evenly by the warps of one launch, terms in their order.
+
+    A matrix that is no CSR becomes one first: a sort, or a search where its rows are in order.
+    """
+    in_order = in_order and A.format == "csr"
+    rows = A.places.asformat("csr")
     mul, combine, term = _traced(semiring, A, x, flip)
     like = jax.tree.map(lambda t: jnp.zeros((1,), t.dtype), term)
     identity = tuple(i.item() for i in jax.tree.leaves(semiring.add.like(like)))
     found = csr_spmv_tuples(
-        A.places.indptr,
-        A.places.indices,
-        None if in_order else A.places.data,
+        rows.indptr,
+        rows.indices,
+        None if in_order else rows.data,
         tuple(jax.tree.leaves(A.values)),
         tuple(jax.tree.leaves(x)),
         semiring=TupleSemiring(mul, combine, identity),

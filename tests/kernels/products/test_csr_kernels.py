@@ -23,7 +23,6 @@ from pallas_kernels.products.spmv_vjp import csr_vjp
 from pallas_kernels.rows import lanes
 from pallas_kernels.rows.lanes import Lanes
 from pallas_kernels.rows.stream import Stream
-from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
 from tests.kernels.test_lowering import lower
@@ -108,26 +107,6 @@ def test_more_parts_of_a_row_than_are_joined_together():
     A = matrix([2, 900, 3], np.float32)
     x = np.ones(COLUMNS, np.float32)
     check(A, x, "plus_times", grid=Grid(30, 32, interpret=True))
-
-
-def test_functions_that_are_traced_while_constants_are_folded():
-    """As for the size of a product of known matrices within a trace: constants are arrays there."""
-    A = matrix(ROWS["short"], np.float32)
-    lengths = np.diff(A[0]).astype(np.float32)
-
-    def sums():
-        with jax.ensure_compile_time_eval():
-            pair = lambda a, x: jnp.full((), 2, jnp.float32) + 1  # noqa: E731
-            semiring = ScalarSemiring.of(pair, PLUS, 0.0, jnp.float32)
-            assert scalar_jaxpr.refuse(pair, "float32", "float32") is None
-            assert semiring.mul.consts
-            y = csr_spmv(*map(jnp.asarray, A), jnp.ones(COLUMNS), semiring=semiring, **HOST)
-            np.testing.assert_array_equal(y, 3 * lengths)
-            array = jnp.ones(3)
-            assert "captures" in scalar_jaxpr.refuse(lambda a: (a * array).sum(), "float32")
-        return y
-
-    jax.make_jaxpr(sums)()
 
 
 def grouped(rows, width, dtype):

@@ -146,6 +146,21 @@ def test_shapes_and_ctas(monkeypatch, shape, grid):
             np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("format", ["coo", "csc", "ell", "sell", "tiled"])
+@pytest.mark.parametrize("flip", [False, True])
+def test_other_formats_become_rows(monkeypatch, format, flip):
+    interpreted(monkeypatch)
+    semiring, *kinds = CASES["affine"]
+    rng = np.random.default_rng(5)
+    A = jsp.from_dense(np.where(rng.random((23, COLUMNS)) < 0.3, 1.0, 0.0))
+    A = A.with_data(tuple(jnp.asarray(rng.integers(1, 9, A.nse), jnp.int32) for _ in "ab"))
+    T = A.asformat(format).T if flip else A.asformat(format)
+    x = tuple(jnp.asarray(rng.integers(1, 9, T.shape[1]), jnp.int32) for _ in "ab")
+    want = jax.tree.leaves(product(semiring, T, x, None, flip=flip, backend="xla"))
+    for one, other in zip(form(semiring, T, x, None, flip), want, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("device", ["A100", "H100", "H200", "B200"])
 @pytest.mark.parametrize("name", CASES)
 def test_lowers_in_one_launch(name, device):
@@ -153,9 +168,10 @@ def test_lowers_in_one_launch(name, device):
         pytest.skip(reason)
     semiring, *kinds = CASES[name]
     A, x = drawn([40] * 300, kinds, COLUMNS)
-    call = lambda A, x: jsp.mxv(A, x, semiring, backend="pallas")  # noqa: E731
-    text = lower(call, A, x, mesh=gpus(1, device))
-    assert text.count("custom_call @mosaic_gpu") == 1
+    for T in (A, A.asformat("coo"), A.asformat("csc")):
+        call = lambda A, x: jsp.mxv(A, x, semiring, backend="pallas")  # noqa: E731
+        text = lower(call, T, x, mesh=gpus(1, device))
+        assert text.count("custom_call @mosaic_gpu") == 1
 
 
 def test_refusals():
@@ -167,7 +183,6 @@ def test_refusals():
 
     if reason := kernels_refused():
         return says(reason)
-    says("side by side", A=A.T.T.asformat("coo"))
     k_best = jsp.semirings.k_best(4)
     lists = A.with_data(k_best.lift(jnp.ones(A.nse)))
     says("more than 4 numbers", lists, k_best.lift(jnp.ones(COLUMNS)), k_best)

@@ -154,3 +154,5 @@ class _Product(WholeRows):
 
     def combine(self, a, b):
         return evaluate_words(self.k, self.job.semiring.combine, *a, *b)
+
+    joined = combine  # a result of one word is a tuple too

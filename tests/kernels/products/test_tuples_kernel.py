@@ -46,12 +46,16 @@ AFFINE = jsp.semiring(jsp.monoid(composed, (np.int32(1), np.int32(0))), composed
 MIXED = jsp.semiring(  # a float, a truth value and a float of pairs of other kinds
     jsp.monoid(both, (-np.inf, False, np.inf)), weighted
 )
+ONE = jsp.semiring(  # tuples of one number
+    jsp.monoid(lambda x, y: (jnp.minimum(x[0], y[0]),), (np.inf,)), lambda x, y: (x[0] + y[0],)
+)
 CASES = {  # semiring, dtypes of the entries, dtypes of x
     "argmin_plus": (jsp.semirings.argmin_plus(), "fi", "fi"),
     "lexicographic": (
         jsp.semirings.lexicographic(jsp.semirings.min_plus, jsp.semirings.max_min), "ff", "ff"),
     "affine": (AFFINE, "ii", "ii"),
     "mixed": (MIXED, "fb", "ff"),
+    "one": (ONE, "f", "f"),
 }  # fmt: skip
 
 

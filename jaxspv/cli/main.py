@@ -24,7 +24,7 @@ from ..io import files
 from ..io.tables.text import write_edgelist
 from ..native import bind
 from ..ops.products.mxv.api import mxv
-from . import structure, tune
+from . import structure
 from .opening import add_opening, open_graph
 from .output import check_reader, save_table, show
 from .running import METHOD_HELP, add_running, failure_of, prepared, report_of, shown, source_of
@@ -37,6 +37,10 @@ as SNAP/wiki-Vote, see `jsp.datasets.names()`), or a generator with its sizes:
   grid:SIDE[:DROP]            SIDE x SIDE, the share DROP of the edges left out
   delaunay:SCALE              2^SCALE points
   erdos_renyi:N:P             N vertices, every edge with probability P"""
+
+TUNE = (
+    "Measure constants of kernels on this GPU, in some minutes, and store them for later processes."
+)
 
 
 class _Refused(Exception):
@@ -143,7 +147,10 @@ def _parser() -> argparse.ArgumentParser:
         "--output", metavar="OUT", help="write the scores: .npz, .csv, .tsv, .parquet"
     )
     structure.add_to(add)
-    tune.add_to(commands)
+    sub = commands.add_parser("tune", help=TUNE, description=TUNE)
+    sub.add_argument("--json", action="store_true", help="one line of JSON on stdout")
+    sub.add_argument("--verbose", action="store_true", help="all that was measured, too")
+    sub.set_defaults(command=_tune, file="")
     bench = add("bench", _bench, "Verified times of SpMV, BFS, SSSP and PageRank.")
     add_running(bench)
     bench.add_argument("--source", help="vertex; that of largest out-degree by default")
@@ -155,6 +162,12 @@ def _version() -> str:
         return importlib.metadata.version("jaxspv")
     except importlib.metadata.PackageNotFoundError:  # run from a tree that is not installed
         return "(not installed)"
+
+
+def _tune(args: argparse.Namespace) -> dict[str, Any]:
+    from .tune import run  # imports kernels
+
+    return run(args)
 
 
 def _info(args: argparse.Namespace) -> dict[str, Any]:

@@ -38,9 +38,6 @@ TIE = 0.98  # another value than the usual one has to take at most this share of
 CALLS, REPEATS = 20, 5  # calls that are enqueued together, and how often; the least time counts
 BOUNDS = (4, 8, 12, 16, 24, 32, 48, 64, 96)
 SCALE = 18  # of the largest R-MAT graph
-TEXT = (
-    "Measure constants of kernels on this GPU, in some minutes, and store them for later processes."
-)
 
 
 class Case(NamedTuple):
@@ -59,15 +56,8 @@ class Trial(NamedTuple):
     cases: Callable[[], Mapping[str, Case]]
 
 
-def add_to(commands: Any) -> None:
-    """Enters the command."""
-    sub = commands.add_parser("tune", help=TEXT, description=TEXT)
-    sub.add_argument("--json", action="store_true", help="one line of JSON on stdout")
-    sub.add_argument("--verbose", action="store_true", help="all that was measured, too")
-    sub.set_defaults(command=_tune, file="")
-
-
-def _tune(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """The command."""
     if jax.default_backend() != "gpu":
         raise ValueError(f"there is no GPU to measure: JAX runs on {jax.default_backend()}.")
     if reason := kernels_refused():

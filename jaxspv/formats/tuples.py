@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from .._core.compilation import known_while_tracing
+from .._core.compilation import known_while_tracing, to_device
 from .._core.operations.overload import ON_TUPLES
 from .._core.operations.tuples import choose, take
 from .._core.pytree import describe, pytree_dataclass, transient
@@ -58,7 +59,7 @@ class Tuples:
         if not places.unique:
             raise ValueError("entries that are tuples need a matrix that lists each place once.")
         with known_while_tracing():  # a pattern that is known stays known
-            numbers = jnp.arange(places.nse, dtype=jnp.int32)
+            numbers = to_device(np.arange(places.nse, dtype=np.int32))
         note = {"edges": None} if getattr(places, "edges", None) is not None else {}
         return cls(dataclasses.replace(places, data=numbers, **note), values, in_order=True)
 
@@ -70,7 +71,9 @@ class Tuples:
     @property
     def data(self) -> Any:
         """The values in the order of the slots; arbitrary in padding."""
-        return take(self.values, self.places.data)
+        rows = {v.shape[0] for v in jax.tree.leaves(self.values)}
+        as_they_are = self.in_order and rows == {self.places.nse}
+        return self.values if as_they_are else take(self.values, self.places.data)
 
     @property
     def T(self) -> Tuples:

@@ -13,18 +13,20 @@ from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
 from ..._core.batching import while_going
-from ..._core.compilation import known_while_tracing
+from ..._core.compilation import is_eager, known_while_tracing, to_device
 from ..._core.indices import LIMIT
 from ..._core.operations.tuples import Each, choose, multiplied
 from ..._core.pytree import is_concrete, result_tuple
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring, min_plus
-from ...formats.base import SparseMatrix
+from ...formats.base import SparseMatrix, entries_on_host
 from ...formats.csr import joined
 from ...formats.tuples import Tuples
+from ...ops.products.mxv.api import vxm
 from ...ops.tuples.common import as_tuples, on_tuples
 from ...ops.tuples.operations import product
+from ...ops.write_rule.on_host import is_listed
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.derivatives import fixed_point
 from ..fixpoint.api import Fixpoint
@@ -136,7 +138,10 @@ def closure(
             "walks need not exist. Give `star`, or `until=residual(...)` where A contracts, or "
             "`until=max_iterations(k)` for walks of at most k edges."
         )
-    T = Tuples(T.places.T.to_coo(), T.values)  # in the order of the targets
+    if semiring.add.of_tuples or len(jax.tree.leaves(T.values)) != 1:
+        T = Tuples(T.places.T.to_coo(), T.values)  # in the order of the targets
+    else:
+        T = T.places.with_data(T.data).asformat("csc")
     if until is not None and until.kind == "max_iterations" and is_concrete(until.value):
         k = int(until.value)
         return Closure(_steps(semiring, T, x0, k=k), jnp.int32(k), jnp.asarray(False))
@@ -184,14 +189,23 @@ def _start(semiring: Semiring, T: Tuples, start: Any, n: int) -> Any:
     one = tree.unflatten(map(jnp.zeros_like, units, dtypes))
     dtypes = _summed(semiring, T, jax.tree.map(lambda v: v[None], one))
     one = tree.unflatten(map(jnp.asarray, units, dtypes))
-    everywhere = jax.tree.map(lambda v: jnp.broadcast_to(v, (n, *v.shape)), one)
-    if start is None:
-        return everywhere
-    if not jnp.issubdtype(jnp.result_type(start), jnp.integer):
+    if start is not None and not jnp.issubdtype(jnp.result_type(start), jnp.integer):
         raise ValueError(f"`start` must be a vertex, an integer, or x0 itself; got {start}.")
-    if is_concrete(start) and not 0 <= int(start) < n:
+    if start is not None and is_concrete(start) and not 0 <= int(start) < n:
         raise ValueError(f"`start` must be a vertex in [0, {n}); got {start}.")
-    return choose(jnp.arange(n) == start, everywhere, semiring.add.like(everywhere))
+    if start is None or not is_eager((start, one)):
+        everywhere = jax.tree.map(lambda v: jnp.broadcast_to(v, (n, *v.shape)), one)
+        if start is None:
+            return everywhere
+        return choose(jnp.arange(n) == start, everywhere, semiring.add.like(everywhere))
+    rows = jax.tree.map(lambda v: jax.ShapeDtypeStruct((n, *v.shape), v.dtype), one)
+
+    def alone(o, z):  # by NumPy, which has no program for each size
+        x0 = np.full((n, *np.shape(o)), z, o.dtype)
+        x0[int(start)] = o
+        return to_device(x0)
+
+    return jax.tree.map(alone, one, semiring.add.like(rows))
 
 
 def _dtypes(x: Any) -> list[str]:
@@ -220,8 +234,10 @@ def _summed(semiring: Semiring, T: Tuples, x: Any, as_x0: bool = False) -> list[
 def _plan(T: Tuples) -> tuple[levels.Pieces, int] | None:
     """The pieces of a graph whose pattern is known, and how many levels; None: it has cycles."""
     with known_while_tracing():
-        row, col = (np.asarray(v) for v in T.places.rowcol())
-        number = np.asarray(T.places.data)
+        if is_listed(T.places):
+            row, col, number = entries_on_host(T.places)
+        else:
+            row, col, number = (np.asarray(v) for v in (*T.places.rowcol(), T.places.data))
         valid = row < T.shape[0]
         order = topological_sort(T.places)
         if not bool(order.acyclic):
@@ -235,19 +251,22 @@ def _plan(T: Tuples) -> tuple[levels.Pieces, int] | None:
 # ---- Steps ----
 
 
-def _step(semiring: Semiring, T: Tuples, x0: Any, x: Any) -> Any:
-    """`x0 + x A`; T is the transpose of A."""
-    y = product(semiring, T, x, None, flip=True)
+def _step(semiring: Semiring, T: Any, x0: Any, x: Any) -> Any:
+    """`x0 + x A`; T is the transpose of A as `Tuples`, or A itself, of numbers by columns."""
+    if isinstance(T, Tuples):
+        y = product(semiring, T, x, None, flip=True)
+    else:
+        y = vxm(x, T, semiring)
     return Each(semiring.add.op)(x0, jax.tree.map(lambda v, o: v.astype(o.dtype), y, x0))
 
 
 @functools.partial(jax.jit, static_argnames="k")
-def _steps(semiring: Semiring, T: Tuples, x0: Any, *, k: int) -> Any:
+def _steps(semiring: Semiring, T: Any, x0: Any, *, k: int) -> Any:
     return lax.scan(lambda x, _: (_step(semiring, T, x0, x), None), x0, length=k)[0]
 
 
 @jax.jit
-def _iterated(semiring: Semiring, T: Tuples, x0: Any, until: Until) -> tuple[Any, Array, Array]:
+def _iterated(semiring: Semiring, T: Any, x0: Any, until: Until) -> tuple[Any, Array, Array]:
     semiring, T, x0 = lax.stop_gradient((semiring, T, x0))
 
     def step(state):
@@ -270,7 +289,7 @@ def _iterated(semiring: Semiring, T: Tuples, x0: Any, until: Until) -> tuple[Any
     return x, k, done
 
 
-def _differentiable(semiring: Semiring, T: Tuples, x0: Any, x: Any) -> Any:
+def _differentiable(semiring: Semiring, T: Any, x0: Any, x: Any) -> Any:
     """x with the derivative of the solution of `x = x0 + x A` in its real leaves."""
     leaves, tree = jax.tree.flatten(x)
     others = [None if jnp.issubdtype(v.dtype, jnp.inexact) else v for v in leaves]

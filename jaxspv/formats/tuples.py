@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import known_while_tracing, to_device
+from .._core.compilation import known_while_tracing, on_accelerator, to_device
 from .._core.operations.overload import ON_TUPLES
 from .._core.operations.tuples import choose, take
 from .._core.pytree import describe, pytree_dataclass, transient
@@ -59,7 +59,10 @@ class Tuples:
         if not places.unique:
             raise ValueError("entries that are tuples need a matrix that lists each place once.")
         with known_while_tracing():  # a pattern that is known stays known
-            numbers = to_device(np.arange(places.nse, dtype=np.int32))
+            if on_accelerator(*jax.tree.leaves(places)):
+                numbers = jnp.arange(places.nse, dtype=jnp.int32)
+            else:  # by NumPy, which has no program for each size
+                numbers = to_device(np.arange(places.nse, dtype=np.int32))
         note = {"edges": None} if getattr(places, "edges", None) is not None else {}
         return cls(dataclasses.replace(places, data=numbers, **note), values, in_order=True)
 

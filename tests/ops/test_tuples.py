@@ -1,5 +1,7 @@
 """Operations on matrices and vectors of tuples, against dictionaries of places."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -97,7 +99,7 @@ def test_products_with_vectors(format, flip):
         lone = call(tuple(v + k for v in x))
         got = tuple(v[k] if flip else v[:, k] for v in both)
         assert all((a == b).all() for a, b in zip(lone, got, strict=True))
-    assert "product of tuples: xla/segments" in str(jsp.explain(call, x))
+    assert re.search("product of tuples: .*xla/segments", str(jsp.explain(call, x)))
 
 
 @pytest.mark.parametrize("formats", [("csr", "csr"), ("csc", "coo"), ("ell", "csc")])

@@ -108,10 +108,7 @@ def _of_gpu(stored: Stored, device: str) -> list[str]:
     wanted = [*(f"{p}, inside jit" for p in products), "cuSPARSE, in a row"]
     tables: dict[str, tuple[str, Callable[..., Any] | None]] = {
         **{k: (f"{v}: one launch", functools.partial(_searches, k)) for k, v in NAMES.items()},
-        "gpu_programs": (
-            "Programs of others, sums of kernel times",
-            lambda d: gpu_programs(d["records"])[1],
-        ),
+        "gpu_programs": ("Programs of others, sums of kernel times", _beside_programs),
         "spmv": ("SpMV inside a program", functools.partial(_times, wanted=wanted)),
         "tuples": ("Products of tuples", _times),
         "gradients": ("Gradients", _gradients),

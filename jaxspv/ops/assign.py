@@ -153,8 +153,8 @@ def _on_host(C: Any, value: Any, indices: tuple[Index, ...]) -> bool:
 def _by_numpy(C: Any, value: Any, indices: tuple[Index, ...]) -> Any:
     """`assign` without mask and accum; by NumPy, which has no program for each size."""
     if C.format == "csc":
-        turned = value.T if np.ndim(value) == 2 else value
-        return _by_numpy(C.T, turned, indices[::-1]).T
+        transposed = value.T if np.ndim(value) == 2 else value
+        return _by_numpy(C.T, transposed, indices[::-1]).T
     places = [np.arange(x.extent)[listed(x)] for x in indices]
     old, new = base.entries_on_host(C), _local(value, indices)
     hit = [np.zeros(n, bool) for n in C.shape]

@@ -27,17 +27,21 @@ sets of grid1000 13% less, colours of delaunay21 9% more. H100, us, colours of d
 moscow-roads: 411, 65, 25; with AHEAD entries in flight from MEAN entries a row on 370, 64, 25; with
 KEPT vertices in shared memory too 351, 58, 25; of which 32 alone 361, 63, 26. The last neighbour of
 a row that a vertex waits for gives it its color where it is polled, and ends of rows are known from
-`_packed`: 342, 57, 23.4; without offsets of the next rows loaded ahead 339, 55, 22.8.
+`_packed`: 342, 57, 23.4; without offsets of the next rows loaded ahead 339, 55, 22.8. Around the
+kernel of moscow-roads: two copies of one word each 2.3, zeroed control words 0.6; one reduction of
+a word or two for each CTA, and no control words, 1.5.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
-from ..simt.primitives import ABORT, SPIN_LIMIT
+from ..simt.primitives import SPIN_LIMIT
 
 IN, OUT = 2**31 - 1, -1  # decided words of sets; of colours -1 - color; open ones are priorities
 AHEAD = 8  # neighbours that one lane reads before all lanes read the row together
@@ -67,7 +71,7 @@ def independent_set(
     `limit` times without success.
     """
     out = decided(Set, "independent_set", indptr, indices, priority, grid, limit)
-    return out["state"] == IN, out["control"][ABORT]
+    return out["state"] == IN, jnp.max(out["late"])
 
 
 def decided(rule, name, indptr, indices, priority, grid, limit):
@@ -84,11 +88,12 @@ def decided(rule, name, indptr, indices, priority, grid, limit):
     return launch(
         kernel,
         {"indptr": indptr, "indices": indices},
-        {"waiting": WORDS * capacity * warps, **{name: n for name in rule.results}},
+        {"waiting": WORDS * capacity * warps, "late": ctas, **rule.results(n, ctas)},
         inout={"state": priority},
+        more_control=None,
         ctas=ctas,
         threads=threads,
-        shared_words=threads // 32 * SHARED_WORDS + 4,
+        shared_words=threads // 32 * SHARED_WORDS + 8,
         name=name,
         interpret=grid.interpret,
     )
@@ -107,15 +112,17 @@ class Sizes(NamedTuple):
 class Waiting:
     """The vertices of one warp; subclasses define how they are decided.
 
-    results: names of arrays that they write, a word for each vertex, in addition to `state`.
+    late: whether a warp of the CTA gave up; word 0 of shared memory.
+    results(n, ctas): sizes of the arrays that they write besides `state` and `late`, by name.
     all_ahead: whether a vertex needs all of its neighbours, so that AHEAD may be in flight.
     """
 
-    results: tuple[str, ...] = ()
+    results: Callable[..., dict[str, int]] = staticmethod(lambda n, ctas: {})
     all_ahead = False
 
     def __init__(self, k, m, c):
         self.k, self.m, self.c = k, m, c
+        self.late = k.shared(4)
         # of the places of this warp in `waiting`
         self.first = (k.warp * k.ctas + k.cta) * c.capacity
         # word by word, warp by warp
@@ -124,6 +131,8 @@ class Waiting:
 
     def run(self):
         k, m, c = self.k, self.m, self.c
+        k.store(self.late, k.thread, 0, mask=k.thread < 4)
+        k.sync()
 
         def start(v, count):
             valid = v < c.n
@@ -134,20 +143,18 @@ class Waiting:
 
         (count,) = k.spread_warps(c.n, start, 0)
 
-        def again(count, turn, abort):
-            read = lambda: k.load(m.control, ABORT, cache="fresh")  # noqa: E731
-            abort = k.if_((turn & 63) == 63, read, abort)[0]
+        def again(count, turn):
             k.sync_warp()
             look = lambda j, left, ready: self._look(j, count, left, ready)  # noqa: E731
             left, ready = k.for_(0, count, 32, look, 0, 0)
             (left,) = k.if_(ready > 0, lambda: self._go_on(0, ready, left), left)
-            return left, turn + 1, k.shfl(abort, 0)
+            return left, turn + 1
 
-        def going(count, turn, abort):
-            return (count > 0) & (turn < c.limit) & (abort == 0)
-
-        count, _, _ = k.while_(going, again, count, 0, 0)
-        k.store(m.control, ABORT, 1, mask=(count > 0) & (k.lane == 0))
+        going = lambda count, turn: (count > 0) & (turn < c.limit)  # noqa: E731
+        count, _ = k.while_(going, again, count, 0)
+        k.store(self.late, 0, 1, mask=(count > 0) & (k.lane == 0))
+        k.sync()
+        k.store(m.late, k.cta, k.load(self.late, 0), mask=k.thread == 0)
 
     def _look(self, j, count, left, ready):
         """Polls the waiting vertices from place j on. left, ready: numbers of vertices before them

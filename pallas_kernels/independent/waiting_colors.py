@@ -4,12 +4,12 @@ The method, its cost and its times stand in `waiting.py`.
 """
 
 import jax
+import jax.numpy as jnp
+from jax import lax
 
 from ..simt.device import DEFAULT_GRID, Grid
-from ..simt.primitives import ABORT, SPIN_LIMIT
+from ..simt.primitives import SPIN_LIMIT
 from .waiting import MANY, Waiting, decided
-
-COUNT = 40  # control word: colours
 
 
 def coloring(
@@ -27,7 +27,12 @@ def coloring(
     waits for the last of its earlier neighbours.
     """
     out = decided(Colors, "coloring", indptr, indices, priority, grid, limit)
-    return out["colors"], out["control"][ABORT], out["control"][COUNT]
+
+    def larger(x, y):
+        return jnp.maximum(x[0], y[0]), jnp.maximum(x[1], y[1])
+
+    words = out["late"], out["used"]  # one kernel for both
+    return out["colors"], *lax.reduce(words, (jnp.int32(0), jnp.int32(0)), larger, (0,))
 
 
 class Colors(Waiting):
@@ -36,17 +41,15 @@ class Colors(Waiting):
     `taken` has a bit for colours 0 .. 31; if all are set, the row is read again for the next 32.
     """
 
-    results = ("colors",)
+    results = staticmethod(lambda n, ctas: {"colors": n, "used": ctas})
     all_ahead = True
 
     def run(self):
         k = self.k
         self.count = k.shared(4)  # of colours that this CTA has seen
         k.store(self.count, k.thread, 0, mask=k.thread < 4)
-        k.sync()
         super().run()
-        k.sync()
-        k.reduce("max", self.m.control, COUNT, k.load(self.count, 0), mask=k.thread == 0)
+        k.store(self.m.used, k.cta, k.load(self.count, 0), mask=k.thread == 0)
 
     def _add_colors(self, taken, words, valid):
         k = self.k

@@ -326,8 +326,7 @@ def _int(r):
 
 
 def run(job, devices):
-    """Runs a `launch.Job`; returns its outputs (NumPy arrays), then `inout` as it left them, then
-    control.
+    """Runs a `launch.Job`; returns its outputs (NumPy arrays), then `inout` as it left them.
 
     Here the outputs of the job include `inout`. The first axis of all inputs and results is the
     device; the devices run in lock step too.
@@ -340,13 +339,10 @@ def run(job, devices):
     ]
     for out, start in zip(outs[len(outs) - len(job.inout) :], job.inout, strict=True):
         out[:] = _view(start).reshape(devices, -1)
-    control = np.zeros((devices, job.control_words), np.int32)
-    memories = [
-        _Memory(x.reshape(devices, -1), kinds[x.dtype], "global") for x in (*views, *outs, control)
-    ]
+    memories = [_Memory(x.reshape(devices, -1), kinds[x.dtype], "global") for x in (*views, *outs)]
     job.kernel(Lockstep(devices, job.ctas, job.threads, job.shared_words), *memories)
     shapes = zip(outs, job.outputs, strict=True)
-    return [*(o.view(s.dtype).reshape(devices, *s.shape) for o, s in shapes), control]
+    return [o.view(s.dtype).reshape(devices, *s.shape) for o, s in shapes]
 
 
 def _view(x):

@@ -18,7 +18,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.if_(cond, then, *default) -> then() where cond, else default
               k.for_(start, stop, step, body, *carry), k.spread(size, f, *carry): over the grid
     memory    k.load(a, i, mask=None, other=0, cache=None | "nc" | "stream" | "fresh"),
-              k.prefetch(a, i, mask)
+              k.prefetch(a, i, mask), k.search(a, low, high, word): by bisection
               k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec,
               k.load_half(a, i) -> the low 16 bits, k.store_half(a, i, v, mask): i counts halves of
               the words of global memory
@@ -75,7 +75,7 @@ class Form(TypedDict, total=False):
     ctas: Required[int]
     threads: Required[int]
     shared_words: int
-    more_control: int
+    more_control: int | None
     axes: tuple[str, ...]
     interpret: bool
 
@@ -90,7 +90,6 @@ class Job(NamedTuple):
     ctas: int
     threads: int
     shared_words: int
-    control_words: int
 
 
 def launch(
@@ -110,8 +109,9 @@ def launch(
     array, or (size, dtype); at least one element, uninitialised. inout: name -> array that the
     kernel may read and write and whose last state is a result. All are int32, uint32 or float32.
     memory is `arrays` of each of them, flat, by name, and `control`: CONTROL_WORDS + more_control
-    int32, zero at the start, the first CONTROL_WORDS those of grid_barrier. Without `arrays` it is
-    a namespace, None under names of `optional` that are not given. If the kernel has a grid
+    int32, zero at the start, the first CONTROL_WORDS those of grid_barrier; with None for
+    more_control there is none. Without `arrays` it is a namespace, None under names of `optional`
+    that are not given. If the kernel has a grid
     barrier, all CTAs must be resident together (`device.resident_ctas`). shared_words: the most
     that k.shared may allocate. Refuses vmap.
 
@@ -127,12 +127,15 @@ def launch(
     most = device.target().shared_bytes // 4 - 8
     if shared_words > most and not interpret:
         raise ValueError(f"shared_words is {shared_words}: a CTA has at most {most}")
-    inout = inout or {}
+    inout, more_control = dict(inout or {}), form.get("more_control", 0)
     if axes:
         operands = {**operands, "device": lax.axis_index(axes).astype(jnp.int32).reshape(1)}
-    names = (*operands, *outputs, *inout, "control")
     given = [x if x.size else jnp.zeros(1, x.dtype) for x in operands.values()]
     given = _refusing_vmap(name)(*given, *inout.values())
+    if more_control is not None:
+        inout["control"] = jnp.zeros(CONTROL_WORDS + more_control, jnp.int32)
+        given = *given, inout["control"]
+    names = *operands, *outputs, *inout
     sizes = [x if isinstance(x, tuple) else (x, jnp.int32) for x in outputs.values()]
     made = (jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes)
     memory_of = arrays or (lambda **all: types.SimpleNamespace(**dict.fromkeys(optional) | all))
@@ -144,9 +147,8 @@ def launch(
         kernel(k, memory_of(**by_name))
 
     shared = -(-shared_words // 4) * 4 + 8
-    control = CONTROL_WORDS + form.get("more_control", 0)
     inputs, started = given[: len(operands)], given[len(operands) :]
-    job = Job(body, inputs, tuple(made), started, form["ctas"], threads, shared, control)
+    job = Job(body, inputs, tuple(made), started, form["ctas"], threads, shared)
     if interpret:
         results = _interpret(job, axes)
     else:
@@ -172,8 +174,7 @@ def _interpret(job: Job, axes: tuple[str, ...]):
         return tuple(x[int(me)] for x in interpreted.run(host_job, devices))
 
     me = lax.axis_index(axes) if axes else jnp.int32(0)
-    control = jax.ShapeDtypeStruct((job.control_words,), jnp.int32)
-    return jax.pure_callback(host, (*made, control), me, *gathered)
+    return jax.pure_callback(host, made, me, *gathered)
 
 
 def _refusing_vmap(name):

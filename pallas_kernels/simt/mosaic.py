@@ -4,7 +4,6 @@
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.mosaic.gpu import utils as mosaic_utils
@@ -19,15 +18,15 @@ _KINDS = {"int32": "i32", "uint32": "i32", "float32": "f32"}
 
 
 def run(job, name: str, devices: int):
-    """One Mosaic GPU launch of a `launch.Job`; `inout` and the control words are initialised.
+    """One Mosaic GPU launch of a `launch.Job`; `inout` is initialised.
 
     devices: how many devices run it together, a launch on each inside a `shard_map`.
     """
-    kernel, inputs, outputs, inout, ctas, threads, shared_words, control_words = job
+    kernel, inputs, outputs, inout, ctas, threads, shared_words = job
     mesh = plgpu.Mesh(
         grid=(ctas,), grid_names=("cta",), num_threads=threads // 128, thread_name="warpgroup"
     )
-    arrays = [*inputs, *outputs, *inout, jax.ShapeDtypeStruct((control_words,), jnp.int32)]
+    arrays = [*inputs, *outputs, *inout]
     capability = device.target().capability or device.CAPABILITY
 
     def body(*refs):
@@ -60,7 +59,7 @@ def run(job, name: str, devices: int):
 
         # refs are inputs, then aliased arrays (in and out), then outputs: restore the kernel's
         # order
-        n, m = len(inputs), len(inputs) + len(inout) + 1
+        n, m = len(inputs), len(inputs) + len(inout)
         refs = (*refs[:n], *refs[m:], *refs[n:m])
         pl.run_scoped(scoped, plgpu.SMEM((shared_words,), jnp.int32), collective_axes="warpgroup")
 
@@ -68,7 +67,7 @@ def run(job, name: str, devices: int):
     written = len(outputs)
     call = pl.kernel(body, out_type=tuple(outputs), mesh=mesh, compiler_params=params, name=name)
 
-    # `run_state` confines the mutable control words to one pure primitive, which custom_jvp and
+    # `run_state` confines the mutable arrays to one pure primitive, which custom_jvp and
     # custom_vmap can hold. Outputs are overwritten whole: their initial zeros are never made.
     def launched(refs):
         outs, started = refs[:written], refs[written:]
@@ -77,5 +76,4 @@ def run(job, name: str, devices: int):
             ref[...] = value
 
     start = [*(jnp.zeros(a.shape, a.dtype) for a in outputs), *inout]
-    start.append(jnp.zeros(control_words, jnp.int32))
     return tuple(pl.run_state(launched)(start))

@@ -130,6 +130,17 @@ class Simt(Primitives):
         begin = self.load(indptr, r, mask=mask, cache="nc")
         return begin, self.load(indptr, r + 1, mask=mask, cache="nc")
 
+    def search(self, array: Array, low: Value, high: Value, word: Value) -> Value:
+        """The first place in low .. high - 1 of an ascending array that no thread writes whose word
+        is `word` or more; high if there is none."""
+
+        def halve(low, high):
+            middle = low + self.shr(high - low, 1)
+            left = self.load(array, middle, cache="nc") < word
+            return self.where(left, middle + 1, low), self.where(left, high, middle)
+
+        return self.while_(lambda low, high: low < high, halve, low, high)[0]
+
     def for_(
         self, start: Operand, stop: Operand, step: Operand, body: Body, *carry: Operand
     ) -> tuple[Value, ...]:

@@ -108,7 +108,7 @@ class _Dots:
         wanted = k.loads(g.indices, places, valid, cache="nc")
         for place, key, payload, t in zip(places, wanted, payloads, valid, strict=True):
             low, high, lane, *more = payload
-            at = self._search(low, high, key, t)
+            at = k.search(g.indices, low, k.where(t, high, low), key)
             found = t & (at < high)
             found = found & (k.load(g.indices, at, mask=found, cache="nc") == key)
             first, second = k.minimum(place, at), k.maximum(place, at) - self.entries
@@ -122,14 +122,3 @@ class _Dots:
             term = evaluate(k, self.job.semiring.mul, x, y, i, key, j)
             self.sums.combine(self.base + lane, term, found)
             k.store(self.valid, self.base + lane, 1, mask=found)
-
-    def _search(self, low, high, key, mask):
-        """The first slot from low to high - 1 whose index is not less than key; high: none."""
-        k = self.k
-
-        def halve(n, low, high):
-            middle = low + k.shr(high - low, 1)
-            less = k.load(self.g.indices, middle, mask=low < high, cache="nc") < key
-            return n + 1, k.where(less, middle + 1, low), k.where(less, high, middle)
-
-        return k.while_(lambda n, low, high: (n < 32) & (low < high) & mask, halve, 0, low, high)[1]

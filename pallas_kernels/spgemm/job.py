@@ -140,14 +140,7 @@ class Terms:
         k, g = self.k, self.g
 
         def one(bounds, column, mask):
-            def halve(n, low, high):
-                middle = k.shr(low + high, 1)
-                less = k.load(g.m_indices, middle, mask=low < high, cache="nc") < column
-                return n + 1, k.where(less, middle + 1, low), k.where(less, high, middle)
-
-            low = k.while_(lambda n, low, high: (n < 32) & (low < high) & mask, halve, 0, *bounds)[
-                1
-            ]
+            low = k.search(g.m_indices, bounds[0], k.where(mask, bounds[1], bounds[0]), column)
             inside = mask & (low < bounds[1])
             found = inside & (k.load(g.m_indices, low, mask=inside, cache="nc") == column)
             if g.m_data is not None:

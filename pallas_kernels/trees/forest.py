@@ -188,7 +188,7 @@ class _Forest(Rounds):
             found, masks = [], []
             for p, (r, mine), v, root, t in zip(places, owners, heads, roots, valid, strict=True):
                 mask = t & (root != mine) & ((root == skip) | (r < v))
-                slot = self._slot_of(v, r, mask & (v < r))
+                slot = k.search(m.indices, *k.row(m.indptr, v, mask & (v < r)), r)
                 slot = k.where(v < r, slot, p)
                 masks.append(mask)
                 found.append((mine, root, self._keys([slot], [mask])[0], slot))
@@ -198,18 +198,6 @@ class _Forest(Rounds):
             return r, k.load(m.parent, r, mask=valid, other=skip)
 
         _Rows(self, edges=edges, row=row, wanted=lambda row: row[1] != skip).walk()
-
-    def _slot_of(self, row, column, mask):
-        """The slot of this column in a row, by bisection."""
-        k, m = self.k, self.m
-        low, high = k.row(m.indptr, row, mask)
-
-        def halve(low, high):
-            middle = k.shr(low + high, 1)
-            left = k.load(m.indices, middle, cache="nc") < column
-            return k.where(left, middle + 1, low), k.where(left, high, middle)
-
-        return k.while_(lambda low, high: low < high, halve, low, high)[0]
 
     # ---- The result ----
 

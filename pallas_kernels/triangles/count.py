@@ -21,6 +21,7 @@ by CTAs alone take 0.59 and tables from 16 edges on 0.30: its 103,550 big vertic
 edges and 512 entries, all but 439.
 """
 
+import itertools
 from typing import Any, NamedTuple
 
 import jax
@@ -71,8 +72,20 @@ def triangles_of_vertices(
 
     Three atomics a triangle more, or two where a warp walks a row.
     """
-    start = {"each": jnp.zeros(indptr.shape[0] - 1, jnp.int32)}
-    return _launched((indptr, indices, edges), {}, start, grid)["each"]
+    start = {"vertices": jnp.zeros(indptr.shape[0] - 1, jnp.int32)}
+    return _launched((indptr, indices, edges), {}, start, grid)["vertices"]
+
+
+def triangles_of_edges(
+    indptr: jax.Array, indices: jax.Array, edges: Upward, grid: Grid = DEFAULT_GRID
+) -> jax.Array:
+    """int32[nnz]: the number of triangles of each edge, at its slot in the row of its smaller end.
+
+    Arguments as of `triangles`, columns ascending in each row. Three searches in rows and three
+    atomics a triangle more.
+    """
+    start = {"edges": jnp.zeros(indices.shape[0], jnp.int32)}
+    return _launched((indptr, indices, edges), {}, start, grid)["edges"]
 
 
 def has_bits(n: int) -> bool:
@@ -101,7 +114,7 @@ def _launched(operands, made, inout, grid):
     ctas, threads = grid_of(n, grid)
     arrays = {"indptr": indptr, "indices": indices, "rows": edges.rows, "heads": edges.heads}
     return launch(
-        lambda k, m: _Triangles(k, m, n, "each" in inout).run(edges.big.shape[0] - 1),
+        lambda k, m: _Triangles(k, m, n, *inout).run(edges.big.shape[0] - 1),
         arrays | {"big": edges.big, "totals": edges.totals},
         made,
         inout=inout,
@@ -116,8 +129,8 @@ def _launched(operands, made, inout, grid):
 class _Triangles:
     """One launch; counts are pairs (below 2^CARRY, multiples of it) of a thread."""
 
-    def __init__(self, k: Any, m: Any, n: int, each: bool):
-        """each: whether triangles are counted for each vertex, not for each thread."""
+    def __init__(self, k: Any, m: Any, n: int, each: str = ""):
+        """each: of what triangles are counted, "vertices" or "edges"; else of each thread."""
         self.k, self.m, self.n, self.each = k, m, n, each
         warps, words = k.threads // 32, table_words(n)
         table, self.next = k.shared(words + (warps << LOG_OF_WARP)), k.shared(4)
@@ -184,24 +197,42 @@ class _Triangles:
             if take is not None:
                 taken = k.load(self.next, 0)
             found = self._neighbours(x, size, tables, table, low)
-            self._add_sum(x, found - low)
+            self._add_sum(found - low, x)
             team.sync()
             tables.empty(begin + p, many)
             return taken, *_carried(k, found, high)
 
         return k.for_(0, size, team.most(), part, 0, low, high)
 
-    def _add(self, v, found):
-        """One triangle more for v where it was found, if they are counted for each vertex."""
-        if self.each:
-            self.k.reduce("add", self.m.each, v, 1, mask=found)
+    def _add(self, found, vertices, summed=()):
+        """One triangle more for some of its vertices, or for their edges, where it was found.
 
-    def _add_sum(self, v, many):
-        """The triangles of all lanes more for v, the same in all of them."""
-        if self.each:
-            k = self.k
+        summed: its other vertices, for which, and for the edge between them, `_add_sum` counts.
+        """
+        if self.each == "vertices":
+            for v in vertices:
+                self.k.reduce("add", self.m.vertices, v, 1, mask=found)
+        if self.each == "edges":
+            ends = itertools.combinations(vertices, 2), itertools.product(vertices, summed)
+            for u, v in itertools.chain(*ends):
+                self._add_to_edge(u, v, 1, found)
+
+    def _add_sum(self, many, v, other=None):
+        """The triangles of all lanes more for v, or for its edge to another vertex, the same in
+        all of them."""
+        k = self.k
+        if self.each == ("vertices" if other is None else "edges"):
             many = k.warp_sum(many)
-            k.reduce("add", self.m.each, v, many, mask=(k.lane == 0) & (many != 0))
+            first = (k.lane == 0) & (many != 0)
+            if other is None:
+                k.reduce("add", self.m.vertices, v, many, mask=first)
+            else:
+                self._add_to_edge(v, other, many, first)
+
+    def _add_to_edge(self, u, v, many, mask):
+        k, m = self.k, self.m
+        row = k.row(m.indptr, k.minimum(u, v), mask)
+        k.reduce("add", m.edges, k.search(m.indices, *row, k.maximum(u, v)), many, mask=mask)
 
     def _neighbours(self, x, size, tables: Tables, table: Table, total):
         """`total` and the triangles of x with its neighbours of shorter rows."""
@@ -209,8 +240,8 @@ class _Triangles:
         begin, end = k.row(m.indptr, x)
 
         def look(places, payloads, valid, total):
-            owners = [y for (y,) in payloads] if self.each else None
-            return self._look(places, valid, (tables, table), total, owners)
+            add = lambda i, w, hit: self._add(hit, (w, *payloads[i]), (x,))  # noqa: E731
+            return self._look(places, valid, (tables, table), total, add)
 
         def some(j, valid, total):
             y = k.load(m.indices, begin + j, mask=valid, cache="nc")
@@ -220,15 +251,17 @@ class _Triangles:
 
             def by_warp(left, total):
                 lane = k.ctz(left)
-                start, stop = k.shfl(first, lane), k.shfl(first + many, lane)
+                start, stop, owner = (k.shfl(z, lane) for z in (first, first + many, y))
 
                 def stride(e0, total):
                     places = [e0 + 32 * u + k.lane for u in range(UNROLL)]
-                    return self._look(places, [p < stop for p in places], (tables, table), total)
+                    valid = [p < stop for p in places]
+                    add = lambda _, w, hit: self._add(hit, (w,), (owner, x))  # noqa: E731
+                    return self._look(places, valid, (tables, table), total, add)
 
                 (found,) = k.for_(start, stop, 32 * UNROLL, stride, total)
-                if self.each:
-                    self._add_sum(k.shfl(y, lane), found - total)
+                self._add_sum(found - total, owner)
+                self._add_sum(found - total, owner, x)
                 return left & (left - 1), found
 
             wide = k.ballot(many >= WIDE)
@@ -238,18 +271,15 @@ class _Triangles:
 
         return k.distribute(end - begin, tables.team.warps, some, total)[0]
 
-    def _look(self, places, valid, table: tuple[Tables, Table], total, owners=None):
-        """`total` and how many of the heads at some places, of rows of `owners`, are in the table.
-
-        Called by whole warps.
+    def _look(self, places, valid, table: tuple[Tables, Table], total, add):
+        """`total` and how many of the heads at some places are in the table; add(i, head, whether
+        it is). Called by whole warps.
         """
         k = self.k
         heads = k.loads(self.m.heads, places, valid, cache="nc")
         hits = table[0].has(heads, valid, table[1])
         for i, (w, hit) in enumerate(zip(heads, hits, strict=True)):
-            self._add(w, hit)
-            if owners is not None:
-                self._add(owners[i], hit)
+            add(i, w, hit)
             total = total + k.cast(hit, "i32")
         return total
 
@@ -267,8 +297,7 @@ class _Triangles:
 
                 def same(at, total, w=w, ends=ends):
                     found = k.load(m.heads, at, cache="nc") == w
-                    for v in (*ends, w):
-                        self._add(v, found)
+                    self._add(found, (*ends, w))
                     return total + k.cast(found, "i32")
 
                 (total,) = k.for_(start, k.where(t, stop, start), 1, same, total)

@@ -9,7 +9,13 @@ import scipy.sparse as sp
 from pallas_kernels.simt.device import DEFAULT_GRID, Grid
 from pallas_kernels.triangles import count as counting
 from pallas_kernels.triangles import upward as orienting
-from pallas_kernels.triangles.count import CARRY, triangles, triangles_of_vertices
+from pallas_kernels.triangles.count import (
+    CARRY,
+    triangles,
+    triangles_of_edges,
+    triangles_of_vertices,
+)
+from pallas_kernels.triangles.truss import truss
 from pallas_kernels.triangles.upward import EDGES, MEDIUM, NUMBER, upward
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import gpus, lower, ring
@@ -55,6 +61,33 @@ def check(a, how=DEFAULT_GRID, spare=0):
     assert total == want.sum() // 3
     each = jax.jit(lambda *o: triangles_of_vertices(*o, how))(*graph, edges)
     np.testing.assert_array_equal(each, want)
+    row, col = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr)), a.indices
+    b = without_loops(a)
+    of_edges = np.asarray(jax.jit(lambda *o: triangles_of_edges(*o, how))(*graph, edges))
+    np.testing.assert_array_equal(of_edges[: a.nnz], (b @ b).toarray()[row, col] * (row < col))
+
+
+def peeled(a, least):
+    """The entries whose edges lie in `least` triangles of such edges or more, by products."""
+    left = a.copy()
+    while True:
+        kept = left.multiply((left @ left).multiply(left) >= least) if least > 0 else left
+        if kept.nnz == left.nnz:
+            return np.asarray(kept.todense())
+        left = sp.csr_array(kept)
+
+
+def check_truss(a, how=DEFAULT_GRID, spare=0):
+    graph = operands(a, spare)
+    counts = triangles_of_edges(*graph, upward(*graph, how), how)
+    row, col = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr)), a.indices
+    tails = jnp.asarray(np.append(row, np.full(spare, a.shape[0])), jnp.int32)
+    of = jax.jit(lambda least: truss(*graph, tails, counts, least, grid=how))
+    for least in range(5):
+        left, status = of(jnp.int32(least))
+        assert int(status) == 0
+        np.testing.assert_array_equal(left[: a.nnz], peeled(a, least)[row, col])
+        assert not np.any(left[a.nnz :])
 
 
 def with_bounds(monkeypatch, big, log=13, long=2048, few=64):
@@ -132,9 +165,32 @@ def test_big_vertices_are_listed_once(monkeypatch):
         assert sorted(found) == np.flatnonzero((size >= 3) & listed).tolist() != []
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+def test_trusses(name):
+    check_truss(symmetric(GRAPHS[name]), SMALL, spare=3)
+
+
+def test_trusses_of_cliques_in_a_chain():
+    """Peeled from both ends, round by round; the cliques stay."""
+    a = sp.lil_array((60, 60), dtype=int)
+    for i in range(58):
+        a[i, i + 1] = a[i, i + 2] = 1
+    a[20:26, 20:26] = a[40:45, 40:45] = 1
+    a = without_loops(sp.csr_array(a + a.T != 0, dtype=int))
+    a.sort_indices()
+    check_truss(a, SMALL)
+
+
 @pytest.mark.parametrize("kind", ["A100", "H100", "H200", "B200"])
 def test_two_launches(kind):
     graph = tuple(map(jnp.asarray, ring(256)))
+
+    def all_of_truss(indptr, indices, edges):
+        counts = triangles_of_edges(indptr, indices, edges)
+        return truss(indptr, indices, indices, counts, jnp.int32(2))
+
+    text = lower(lambda *g: all_of_truss(*g, upward(*g)), *graph, mesh=gpus(1, kind))
+    assert text.count("custom_call @mosaic_gpu") == 3
     for count in (triangles, triangles_of_vertices):
         text = lower(lambda *g, f=count: f(*g, upward(*g)), *graph, mesh=gpus(1, kind))
         assert text.count("custom_call @mosaic_gpu") == 2
@@ -145,3 +201,4 @@ def test_two_launches(kind):
 def test_native(name):
     for _ in range(5):
         check(symmetric(NATIVE[name]))
+        check_truss(symmetric(NATIVE[name]))

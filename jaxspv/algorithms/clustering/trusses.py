@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..._core.compat import kernels_refused
 from ..._core.compilation import is_eager, on_accelerator, one_program, to_device
 from ..._core.operation import Operation
 from ..._core.platforms import Backend, reaching
@@ -43,8 +44,9 @@ def k_truss(
     Args:
         G: a `Graph` or a square sparse matrix with a symmetric pattern.
         k: 2 or more, maybe traced; the 2-truss is all edges.
-        backend: "cpu", "xla" or None.
-        method: "native" (edges one by one in C++, on a CPU), "rounds" (elsewhere), or None.
+        backend: "pallas", "cpu", "xla" or None.
+        method: "native" (edges one by one in C++, on a CPU), "peeling" (in rounds, in one launch
+            after the count of triangles, on a GPU), "rounds" (elsewhere), or None.
 
     Returns:
         A CSR of the entries of G that are left, in its capacity; repeated ones are added up.
@@ -54,8 +56,8 @@ def k_truss(
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
 
-    Cost: "native" O(edges^1.5 log(degree)) at most; "rounds" a masked product of the adjacency
-    with itself a round, rounds as long as edges go.
+    Cost: "native" and "peeling" O(edges^1.5 log(degree)) at most; "rounds" a masked product of the
+    adjacency with itself a round, rounds as long as edges go.
 
     Source: Cohen, "Trusses: cohesive subgraphs for social network analysis", 2008; Davis, "Graph
     algorithms via SuiteSparse:GraphBLAS: triangle counting and k-truss", HPEC 2018; peeling: Wang,
@@ -118,6 +120,27 @@ def _native(A: CSR, k: Any) -> CSR:
     indptr, slots = (jax.ShapeDtypeStruct(x.shape, jnp.int32) for x in (A.indptr, A.indices))
     found = bind.call("k_truss", (indptr, slots, slots), A.indptr, A.indices, A.data, k)
     return dataclasses.replace(A, indptr=found[0], indices=found[1], data=found[2])
+
+
+def _not_in_kernels(A: CSR, k: Any) -> str | None:
+    if A.index_dtype != jnp.int32:
+        return "it takes indices of 32 bits"
+    return kernels_refused()
+
+
+@op.register("peeling", backend="pallas", refuse=_not_in_kernels)
+def _peeled(A: CSR, k: Any) -> CSR:
+    """Triangles of edges by tables, then edges in too few leave in rounds, in three launches."""
+    from pallas_kernels.triangles.count import triangles_of_edges
+    from pallas_kernels.triangles.truss import truss
+    from pallas_kernels.triangles.upward import upward
+
+    pattern = A.indptr, A.indices
+    counts = triangles_of_edges(*pattern, upward(*pattern))
+    tail = A.rowcol()[0].astype(jnp.int32)
+    left, status = truss(*pattern, tail, counts, k - 2)
+    found = kept(A, left != 0)
+    return dataclasses.replace(found, overflow=A.overflow | (status != 0))
 
 
 @op.register("rounds")

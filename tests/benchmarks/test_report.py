@@ -114,7 +114,7 @@ def test_numbers_of_the_readme_are_medians_of_the_json():
     (line,) = (row for row in block.splitlines() if row.startswith("| R-MAT 21"))
     cells = [c.strip() for c in line.strip("| ").split("|")]
     for column, name in ((1, "bfs"), (3, "sssp"), (5, "pagerank")):
-        document = json.loads((stored.RESULTS / f"nvidia-h200/{name}.json").read_text())
+        document = json.loads((stored.RESULTS / summary.GPU / f"{name}.json").read_text())
         (median,) = (
             r["median_ms"]
             for r in document["records"]

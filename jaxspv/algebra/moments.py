@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -20,15 +21,21 @@ def _shares(levels, total):
     return jnp.where(there, jnp.exp(jnp.where(there, levels - total, 0)), 0)
 
 
-def _moments(name: str, sizes: int, mixed: Any, lift: Any) -> Semiring:
+def _moments(name: str, sizes: int, mixed: Any, of_two: Any, lift: Any) -> Semiring:
     """Values `(log weight, *moments)`: products add everything, sums mix what they join.
 
-    `mixed(shares, logs, moments, total)`, shares summing to 1, gives the moments of the mixture;
-    `total` sums what it is given over the values that are mixed, `spread` brings it back to them.
+    `mixed(shares, logs, moments, total, spread)`, shares summing to 1, gives the moments of the
+    mixture; `total` sums what it is given over the values that are mixed, `spread` brings it back
+    to them. `of_two(shares, logs, x, y)` are the moments of the mixture of two, of numbers alone:
+    kernels take it.
     """
 
     def add(x, y):
-        return whole(tuple(jnp.stack(v) for v in zip(x, y, strict=True)))
+        nothing = (x[0] == -jnp.inf) & (y[0] == -jnp.inf)
+        gap = jnp.where(nothing, 0, x[0]) - jnp.where(nothing, 0, y[0])
+        shares = tuple(jnp.where(nothing, 0, jax.nn.sigmoid(g)) for g in (gap, -gap))
+        logs = -logaddexp.op(0, -gap), -logaddexp.op(0, gap)
+        return logaddexp.op(x[0], y[0]), *of_two(shares, logs, x[1:], y[1:])
 
     def mul(x, y):
         level = x[0] + y[0]
@@ -80,7 +87,10 @@ def expectation() -> Semiring:
     def mixed(share, logs, moments, total, spread):
         return (total(share * moments[0]),)
 
-    return _moments("expectation", 1, mixed, both_lifted)
+    def of_two(shares, logs, x, y):
+        return (shares[0] * x[0] + shares[1] * y[0],)
+
+    return _moments("expectation", 1, mixed, of_two, both_lifted)
 
 
 @functools.cache
@@ -96,15 +106,20 @@ def entropy() -> Semiring:
     0.6931
     """
 
+    def part(share, log, moment):
+        return share * (moment + jnp.where(share > 0, -log, 0))
+
     def mixed(share, logs, moments, total, spread):
-        surprise = jnp.where(share > 0, -logs, 0)
-        return (total(share * (moments[0] + surprise)),)
+        return (total(part(share, logs, moments[0])),)
+
+    def of_two(shares, logs, x, y):
+        return (part(shares[0], logs[0], x[0]) + part(shares[1], logs[1], y[0]),)
 
     def lift(logs):
         logs = jnp.asarray(logs)
         return logs, jnp.zeros_like(logs)
 
-    return _moments("entropy", 1, mixed, lift)
+    return _moments("entropy", 1, mixed, of_two, lift)
 
 
 @functools.cache
@@ -122,8 +137,12 @@ def variance() -> Semiring:
         mean = total(share * moments[0])
         return mean, total(share * (moments[1] + (moments[0] - spread(mean)) ** 2))
 
+    def of_two(shares, logs, x, y):
+        p, q = shares
+        return p * x[0] + q * y[0], p * x[1] + q * y[1] + p * q * (x[0] - y[0]) ** 2
+
     def lift(logs, quantity):
         logs, quantity = jnp.asarray(logs), jnp.asarray(quantity)
         return logs, quantity, jnp.zeros_like(quantity)
 
-    return _moments("variance", 2, mixed, lift)
+    return _moments("variance", 2, mixed, of_two, lift)

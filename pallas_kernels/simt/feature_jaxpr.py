@@ -9,7 +9,6 @@ then one by shuffles. Nothing else moves between features or heads.
 """
 
 import dataclasses
-import math
 import operator
 from functools import reduce
 
@@ -18,55 +17,8 @@ from jax.extend.core import ClosedJaxpr, Literal
 
 from .scalar_jaxpr import KINDS, NESTED, inner, lacks, literal, scalar
 
-LOG2E = math.log2(math.e)
 _SAME_ORDER = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose"}
 _SUMS = {"reduce_sum", "dot_general"}
-
-
-def _near_zero(k, x, bound, coefficients, elsewhere):
-    """x times a polynomial in x where |x| < bound, whose lowest coefficient comes first."""
-    sum_ = k.const(coefficients[-1], "f32")
-    for c in reversed(coefficients[:-1]):
-        sum_ = sum_ * x + c
-    return k.where(k.maximum(x, -x) < bound, sum_ * x, elsewhere)
-
-
-def _inverse(k, x):
-    return k.operate("div", 1.0, x)
-
-
-def _exp(k, x):
-    return k.exp2(x * LOG2E)
-
-
-def _log(k, x):
-    return k.log2(x) * (1 / LOG2E)
-
-
-def _tanh(k, x):
-    far = 1.0 - _inverse(k, _exp(k, x + x) + 1.0) * 2.0
-    return _near_zero(k, x, 0.125, (1.0, 0.0, -1 / 3, 0.0, 2 / 15, 0.0, -17 / 315), far)
-
-
-def _expm1(k, x):
-    return _near_zero(k, x, 0.125, (1.0, 1 / 2, 1 / 6, 1 / 24, 1 / 120), _exp(k, x) - 1.0)
-
-
-def _log1p(k, x):
-    return _near_zero(k, x, 0.03125, (1.0, -1 / 2, 1 / 3, -1 / 4), _log(k, x + 1.0))
-
-
-_NEARLY = {  # right to some 2^-21, where `scalar_jaxpr` has what is right to the last bit
-    "exp": _exp,
-    "exp2": lambda k, x: k.exp2(x),
-    "log": _log,
-    "tanh": _tanh,
-    "expm1": _expm1,
-    "log1p": _log1p,
-    "logistic": lambda k, x: _inverse(k, _exp(k, -x) + 1.0),
-    "rsqrt": lambda k, x: _inverse(k, k.sqrt(x)),
-    "one_minus_square": lambda k, x: 1.0 - x * x,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +63,7 @@ class Rowwise:
             elif name in _SUMS:
                 reason = None if self._adds_features(eqn) else f"`{name}` adds more than features"
             else:
-                reason = None if name in _NEARLY else lacks(eqn)
+                reason = lacks(eqn)
             if reason is not None:
                 return reason
         return None
@@ -184,8 +136,6 @@ class Lanes:
             if isinstance(x, list):
                 return x if row else self.total(x)  # of one feature
             return [x] * self.each if row else x
-        if name in _NEARLY:
-            return self._each(lambda *x: _NEARLY[name](self.k, *x), operands)
         return self._each(lambda *x: scalar(self.k, eqn, x), operands)
 
     def _each(self, f, operands):

@@ -3,11 +3,14 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from jaxspv._core.compat import kernels_refused
 from pallas_kernels.products.spmv import csr_spmv
 from pallas_kernels.simt import scalar_jaxpr
-from pallas_kernels.simt.device import Grid
+from pallas_kernels.simt.device import DEFAULT_GRID, Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
+from tests.kernels.test_lowering import gpus, lower
 
 HOST = Grid(ctas=2, threads=64, interpret=True)
 
@@ -31,3 +34,67 @@ def test_functions_that_are_traced_while_constants_are_folded():
         return y
 
     jax.make_jaxpr(sums)()
+
+
+NEARLY = {  # function, the same in NumPy
+    "exp": (jnp.exp, np.exp),
+    "exp2": (jnp.exp2, np.exp2),
+    "expm1": (jnp.expm1, np.expm1),
+    "log": (jnp.log, np.log),
+    "log1p": (jnp.log1p, np.log1p),
+    "tanh": (jnp.tanh, np.tanh),
+    "logistic": (jax.nn.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    "rsqrt": (jax.lax.rsqrt, lambda x: 1 / np.sqrt(x)),
+}
+HALF = 2.0**-24  # of a last bit
+
+
+def of_each(name, x, grid):
+    """The function of every number of x by the kernel, as a product with a diagonal matrix."""
+    n, (fn, _) = len(x), NEARLY[name]
+    mul = lambda a, v: fn(v)  # noqa: E731
+    assert scalar_jaxpr.refuse(mul, "float32", "float32") is None
+    semiring = ScalarSemiring.of(mul, lambda a, b: a + b, 0.0, jnp.float32)
+    indptr, indices = jnp.arange(n + 1, dtype=jnp.int32), jnp.arange(n, dtype=jnp.int32)
+    return csr_spmv(indptr, indices, jnp.ones(n), x, semiring=semiring, grid=grid)
+
+
+def nearly(name, grid, halves):
+    """Asserts that results are within so many halves of a last bit, and special values exact."""
+    rng = np.random.default_rng(7)
+    drawn = [rng.normal(size=500) * s for s in (1e-6, 0.03, 0.3, 1, 10, 40)]
+    drawn += [1 + rng.normal(size=500) * s for s in (1e-6, 1e-2, 0.3)]
+    drawn += [2 ** rng.uniform(-120, 127, 500), 1 - rng.random(500) * 2]
+    special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 3e38, -3e38, 2.5e38, 2.0**25]
+    x = np.concatenate([*drawn, special]).astype(np.float32)
+    found = np.asarray(of_each(name, jnp.asarray(x), grid))
+    with np.errstate(all="ignore"):
+        want = NEARLY[name][1](x.astype(np.float64))
+        rounded = want.astype(np.float32)
+    ordinary = np.isfinite(rounded) & (np.abs(rounded) >= 2.0**-126)
+    ordinary[-len(special) :] = False
+    error = np.abs(found[ordinary] / want[ordinary] - 1)
+    assert error.size > 1000 and error.max() <= halves * HALF, error.max() / HALF
+    rest = np.where(np.abs(rounded) < 2.0**-126, 0, rounded)[~ordinary]
+    found = np.where(np.abs(found) < 2.0**-126, 0, found)[~ordinary]
+    np.testing.assert_allclose(found, rest, rtol=4 * HALF)
+
+
+@pytest.mark.parametrize("name", NEARLY)
+def test_functions_that_are_nearly_right(name):
+    nearly(name, HOST, halves=4)
+
+
+@pytest.mark.parametrize("device", ["A100", "H100", "H200", "B200"])
+def test_they_lower_in_one_launch(device):
+    if reason := kernels_refused():
+        pytest.skip(reason)
+    for name in NEARLY:
+        text = lower(lambda x: of_each(name, x, DEFAULT_GRID), jnp.ones(300), mesh=gpus(1, device))  # noqa: B023
+        assert text.count("custom_call @mosaic_gpu") == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NEARLY)
+def test_native(name):
+    nearly(name, DEFAULT_GRID, halves=10)

@@ -1,5 +1,7 @@
 """The product over semirings of tuples, interpreted and on a GPU, against loops in Python."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,6 +59,12 @@ CASES = {  # semiring, dtypes of the entries, dtypes of x
     "mixed": (MIXED, "fb", "ff"),
     "one": (ONE, "f", "f"),
 }  # fmt: skip
+OF_LOGS = {  # by sums of exponentials: semiring, dtypes of both
+    "expectation": (jsp.semirings.expectation(), "ff"),
+    "entropy": (jsp.semirings.entropy(), "ff"),
+    "variance": (jsp.semirings.variance(), "fff"),
+    "dual": (jsp.semirings.dual(jsp.semirings.log_plus), "ff"),
+}
 
 
 def drawn(lengths, kinds, columns, seed=0):
@@ -165,14 +173,55 @@ def test_other_formats_become_rows(monkeypatch, format, flip):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("device", ["A100", "H100", "H200", "B200"])
-@pytest.mark.parametrize("name", CASES)
+def moments_of(name, level, mean, *rest):
+    """What the terms of a row sum to, in float64."""
+    if not level.size:
+        return (-np.inf, *[0] * (1 + len(rest)))
+    total = np.logaddexp.reduce(level)
+    share = np.exp(level - total)
+    if name == "entropy":
+        mean = mean + total - level
+    found = total, share @ mean
+    return found + tuple(share @ (v + (mean - found[1]) ** 2) for v in rest)
+
+
+def near_moments(name, A, x, found):
+    """Asserts that it is the product, against NumPy; a dual number is a mean."""
+    numbers, indices, indptr = (
+        np.asarray(v) for v in (A.places.data, A.places.indices, A.places.indptr)
+    )
+    a = [np.asarray(v, np.float64)[numbers] for v in A.values]
+    there = slice(indptr[-1])
+    terms = [v[there] + np.asarray(w)[indices[there]] for v, w in zip(a, x, strict=True)]
+    want = [moments_of(name, *(t[i:j] for t in terms)) for i, j in pairwise(indptr)]
+    for got, each in zip(found, zip(*want, strict=True), strict=True):
+        np.testing.assert_allclose(got, each, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", OF_LOGS)
+def test_sums_of_exponentials(monkeypatch, name):
+    interpreted(monkeypatch)
+    semiring, kinds = OF_LOGS[name]
+    A, x = drawn(ROWS["hubs"], (kinds, kinds), COLUMNS)
+    near_moments(name, A, x, form(semiring, A, x, None, False))
+    nothing = (jnp.full(COLUMNS, -jnp.inf), *[jnp.zeros(COLUMNS)] * (len(kinds) - 1))
+    level, *rest = form(semiring, A, nothing, None, False)
+    assert (level == -jnp.inf).all() and not jnp.stack(rest).any()
+
+
+LOWERED = CASES | {name: (s, kinds, kinds) for name, (s, kinds) in OF_LOGS.items()}
+
+
+@pytest.mark.parametrize(
+    "name, device",
+    [*((n, "H200") for n in LOWERED), *(("variance", d) for d in ("A100", "H100", "B200"))],
+)
 def test_lowers_in_one_launch(name, device):
     if reason := kernels_refused():
         pytest.skip(reason)
-    semiring, *kinds = CASES[name]
+    semiring, *kinds = LOWERED[name]
     A, x = drawn([40] * 300, kinds, COLUMNS)
-    for T in (A, A.asformat("coo"), A.asformat("csc")):
+    for T in (A, A.asformat("coo"), A.asformat("csc")) if name == "mixed" else (A,):
         call = lambda A, x: jsp.mxv(A, x, semiring, backend="pallas")  # noqa: E731
         text = lower(call, T, x, mesh=gpus(1, device))
         assert text.count("custom_call @mosaic_gpu") == 1
@@ -210,3 +259,13 @@ def test_native(name):
             )
             for w, got in zip(want, found, strict=True):
                 np.testing.assert_array_equal(got, w)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", OF_LOGS)
+def test_native_sums_of_exponentials(name):
+    semiring, kinds = OF_LOGS[name]
+    rng = np.random.default_rng(3)
+    for lengths in (rng.integers(0, 9, 5_000), rng.zipf(1.7, 20_000) % 30_000, [200_000], [3] * 7):
+        A, x = drawn(np.minimum(lengths, 200_000), (kinds, kinds), 4_000)
+        near_moments(name, A, x, product(semiring, A, x, None, flip=False, backend="pallas"))

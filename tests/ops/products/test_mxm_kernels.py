@@ -81,6 +81,32 @@ def test_kernels_give_what_graphblas_gives(name, dtype, mask):
         np.testing.assert_allclose(r.data[:count], values, rtol=1e-5)
 
 
+def test_logarithms_of_sums():
+    A, B = matrix(M, L, 0.3, 1, np.float32), matrix(L, N, 0.5, 2, np.float32)
+    call = checked(ours(A), ours(B), jsp.semirings.log_plus, jsp.structure(ours(LISTED)))
+    assert gpu.no_rows(*call.operands) is None
+    a, b = (np.where(S.toarray() == 0, -np.inf, S.toarray()) for S in (A, B))
+    places = np.logaddexp.reduce(a[:, :, None] + b, axis=1)
+    first, wanted = sorted_csr(call.A), sorted_mask(call.mask)
+    how = {"nse": CAPACITY, "interpret": True}
+    for r in (
+        gpu.multiply_by_rows(call.semiring, first, sorted_csr(call.B), wanted, **how),
+        gpu.multiply_places(call.semiring, first, sorted_csr(call.B.T).T, wanted, **how),
+    ):
+        count = int(r.total)
+        rows = np.repeat(np.arange(M), np.diff(r.indptr))
+        assert count == (np.isfinite(places) & listed()).sum() > 50
+        np.testing.assert_allclose(r.data[:count], places[rows, r.indices[:count]], rtol=1e-6)
+
+
+def listed():
+    """Which places LISTED has, explicit zeros among them."""
+    rows, cols = LISTED.tocoo().coords
+    places = np.zeros(LISTED.shape, bool)
+    places[rows, cols] = True
+    return places
+
+
 def test_what_the_kernels_do_not_serve_is_told():
     A = ours(matrix(5, 5, 0.5, 0, np.float32))
 
@@ -93,7 +119,7 @@ def test_what_the_kernels_do_not_serve_is_told():
     assert "not int8" in reason(A.astype(jnp.int8), s.plus_times)
     assert "overflow" in reason(A.astype(jnp.int32), s.min_plus)
     assert "in any order" in reason(A, s.any_first)
-    assert "`logaddexp`" in reason(A, s.log_plus)
+    assert "`atan2`" in reason(A, jsp.semiring(jsp.monoids.plus, jsp.operators.atan2))
 
 
 def test_derivatives_by_kernels():

@@ -13,6 +13,8 @@ from .ops.products.mesh import (
     sharded_reduce,
     sharded_vxm,
 )
+from .ops.tuples.mesh import sharded_mxv as mxv_of_tuples
+from .ops.tuples.mesh import sharded_vxm as vxm_of_tuples
 
 FUNCTIONS = {  # what public functions call for one
     "mxv": sharded_mxv,
@@ -27,3 +29,14 @@ FUNCTIONS = {  # what public functions call for one
     "sssp": sharded_sssp,
     "pagerank": sharded_pagerank,
 }
+
+
+def _refused(name):
+    def refuse(*_, **__):
+        raise NotImplementedError(f"{name} over tuples runs on one device: call `unshard()`.")
+
+    return refuse
+
+
+ON_TUPLES = {name: _refused(name) for name in FUNCTIONS}
+ON_TUPLES |= {"mxv": mxv_of_tuples, "vxm": vxm_of_tuples}

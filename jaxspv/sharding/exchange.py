@@ -4,7 +4,8 @@ A vector is cut like the vertices: each device holds the elements of its vertice
 a product it gathers the elements of its rows or columns (`along_rows`, `along_cols`: an
 all-gather). After it the partial results of several devices are joined and each keeps its piece
 (`fold_rows`, `fold_cols`: an all-to-all and a sum over what arrived, for any monoid and in one
-order). Sets of vertices are sent as bitmaps of 32-bit words.
+order). Elements may be tuples, as pytrees of vectors. Sets of vertices are sent as bitmaps of
+32-bit words.
 """
 
 from __future__ import annotations
@@ -43,23 +44,24 @@ class Local(NamedTuple):
     part: Partition
     symmetric: bool = False
 
-    def piece(self, x: Array, fill: Any = 0) -> Array:
+    def piece(self, x: Any, fill: Any = 0) -> Any:
         """(r, ...) the rows for this device's vertices, of an array (n, ...) over all vertices."""
-        return x.at[self.order].get(mode="fill", fill_value=fill)
+        rows = self.order
+        return jax.tree.map(lambda v: v.at[rows].get(mode="fill", fill_value=fill), x)
 
-    def along_rows(self, piece: Array) -> Array:
+    def along_rows(self, piece: Any) -> Any:
         """(rows, ...) of all rows of the block, from a piece (r, ...)."""
         return _gathered(piece, self.part.col_axes)
 
-    def along_cols(self, piece: Array) -> Array:
+    def along_cols(self, piece: Any) -> Any:
         """(columns, ...) of all columns of the block, from a piece (r, ...)."""
         return _gathered(piece, self.part.row_axes)
 
-    def fold_rows(self, partial: Array, add: Monoid) -> Array:
+    def fold_rows(self, partial: Any, add: Monoid) -> Any:
         """A piece, from partial results (rows, ...) of all devices of these rows."""
         return _folded(partial, self.part.col_axes, self.part.grid[1], add)
 
-    def fold_cols(self, partial: Array, add: Monoid) -> Array:
+    def fold_cols(self, partial: Any, add: Monoid) -> Any:
         """A piece, from partial results (columns, ...) of all devices of these columns."""
         return _folded(partial, self.part.row_axes, self.part.grid[0], add)
 
@@ -114,10 +116,10 @@ class Local(NamedTuple):
         shape = block.shape[0], n
         return CSR(block.data, columns, block.indptr, block.overflow, shape, False, block.unique)
 
-    def everywhere(self, piece: Array) -> Array:
+    def everywhere(self, piece: Any) -> Any:
         """(n, ...) over all vertices, in the order of their numbers, on every device."""
         values = _gathered(piece, self.part.axes)
-        return values.at[self.positions].get(mode="promise_in_bounds")
+        return jax.tree.map(lambda v: v.at[self.positions].get(mode="promise_in_bounds"), values)
 
 
 def packed(bits: Array) -> Array:
@@ -177,15 +179,19 @@ def on_mesh(
     )(arrays, *operands)
 
 
-def _gathered(piece: Array, axes: tuple[str, ...]) -> Array:
-    return lax.all_gather(piece, axes, tiled=True) if axes else piece
+def _gathered(piece: Any, axes: tuple[str, ...]) -> Any:
+    return jax.tree.map(lambda v: lax.all_gather(v, axes, tiled=True), piece) if axes else piece
 
 
-def _folded(partial: Array, axes: tuple[str, ...], parts: int, add: Monoid) -> Array:
+def _folded(partial: Any, axes: tuple[str, ...], parts: int, add: Monoid) -> Any:
     if parts == 1:
         return partial
-    pieces = partial.reshape(parts, -1, *partial.shape[1:])
-    return add.reduce(lax.all_to_all(pieces, axes, 0, 0), axis=0).astype(partial.dtype)
+    arrived = jax.tree.map(
+        lambda v: lax.all_to_all(v.reshape(parts, -1, *v.shape[1:]), axes, 0, 0), partial
+    )
+    if add.of_tuples:
+        return jax.vmap(add.reduce, in_axes=1)(arrived)
+    return add.reduce(arrived, axis=0).astype(partial.dtype)
 
 
 def _united(words: Array, axes: tuple[str, ...], parts: int) -> Array:

@@ -21,6 +21,7 @@ from ..formats import CSR
 from ..formats.methods import Products
 from .exchange import on_mesh
 from .partition import Partition
+from .tuples import ShardedTuples
 
 if TYPE_CHECKING:
     from jax import Array
@@ -91,14 +92,16 @@ class ShardedGraph(Products):
         """How each of its arrays is sharded."""
         return self.part.spec
 
-    def with_data(self, data: Shaped[Array, "R C nse"]) -> ShardedGraph:
+    def with_data(self, data: Any) -> Any:
         """The same pattern with new values, in the order of `data`. Traceable.
 
+        Values that are tuples, a pytree of arrays (R, C, nse, ...), give a `ShardedTuples`.
+
         Raises:
-            ValueError: they have another shape, or are tuples.
+            ValueError: they have another shape.
         """
         if is_tuple(data):
-            raise ValueError("entries of a ShardedGraph are numbers: call `unshard()` for tuples.")
+            return ShardedTuples.of(self, data)
         if jnp.shape(data) != self.data.shape:
             raise ValueError(f"`data` must have shape {self.data.shape}; got {jnp.shape(data)}.")
         return dataclasses.replace(self, data=jnp.asarray(data))

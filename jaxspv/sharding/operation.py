@@ -47,7 +47,7 @@ def refused(name: str, given: dict[str, Any]) -> None:
         NotImplementedError: one of the options is given.
     """
     for option, value in given.items():
-        if value is not None and value is not False and value != "auto":
+        if not (value is None or value is False or isinstance(value, str) and value == "auto"):
             raise NotImplementedError(
                 f"`{option}` of {name} is not supported for a ShardedGraph; got {value!r}."
             )

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import paths
 import traffic
+import tuples
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from sharded_calls import (
@@ -315,6 +316,7 @@ CHECKS |= {
     for f in (quick, small, chunks, explicit, gradients, triangles, told, lists, one_launch)
 }
 CHECKS |= {"paths": lambda: paths.paths(mesh_of, several())}
+CHECKS |= {"tuples": lambda: tuples.tuples(mesh_of, several())}
 CHECKS |= {"stars": stars, "dealt": lambda: features.dealt(mesh_of, several())}
 CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)

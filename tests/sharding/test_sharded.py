@@ -33,6 +33,7 @@ CHECKS = (
         "paths",
         "stars",
         "dealt",
+        "tuples",
     ),
 )
 

@@ -29,6 +29,7 @@ from ...sharding.operation import (
     whole,
 )
 from ..apply import applied, bound
+from ..tuples.mesh import multiply as of_tuples
 from ..write_rule.call import Dense, Options, as_operand_mask, call
 from ..write_rule.write import write_vector
 from .mxm.api import mxm
@@ -126,6 +127,8 @@ def _multiply(
 ) -> Array:
     """`G x` or with `flip` `x G`, of an array (n,) or a matrix on that side, under the options."""
     semiring = as_semiring(semiring)
+    if semiring.add.of_tuples and name in ("mxv", "vxm"):
+        return of_tuples(name, G, x, semiring, options, flip=flip)
     backend = options.pop("backend", None)
     write = _options(name, options)
     if semiring.add.identity is None or semiring.mul.position is not None:

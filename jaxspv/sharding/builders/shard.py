@@ -10,6 +10,7 @@ from jax import Array
 
 from ..._core.indices import LIMIT, bucketed, one_value
 from ..._core.pytree import is_concrete
+from ...formats.tuples import Tuples
 from ...graph import Graph, as_graph
 from ..graph import ShardedGraph
 from ..partition import Partition, partition
@@ -56,6 +57,11 @@ def shard(
     """
     if not is_concrete(A):
         raise ValueError("`shard` needs concrete values: call it outside of jit.")
+    if isinstance(A, Tuples):
+        G = shard(A.places, mesh, spec, symmetric=symmetric)
+        numbers = np.asarray(G.data)
+        values = jax.tree.map(lambda v: np.asarray(v)[numbers], A.values)
+        return G.with_data(jax.tree.map(lambda v: jax.device_put(v, G.part.sharding), values))
     graph = as_graph(A, "`shard`", ())
     if graph.num_vertices is not None:
         raise ValueError("`shard` takes no ghosts: give the graph before `pad`.")

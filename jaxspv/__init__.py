@@ -78,6 +78,7 @@ try:
     from .algorithms.soft_sssp import soft_sssp as soft_sssp
     from .algorithms.sssp.api import sssp as sssp
     from .algorithms.trees.forest import minimum_spanning_forest as minimum_spanning_forest
+    from .algorithms.trees.rooted import spanning_tree as spanning_tree
     from .algorithms.triangles.api import triangle_count as triangle_count
     from .autodiff import grad as grad
     from .autodiff import value_and_grad as value_and_grad

@@ -26,6 +26,7 @@ from .algorithms.similarity import Similarity as Similarity
 from .algorithms.soft_sssp import SoftSSSP as SoftSSSP
 from .algorithms.sssp.api import SSSP as SSSP
 from .algorithms.trees.forest import SpanningForest as SpanningForest
+from .algorithms.trees.rooted import SpanningTree as SpanningTree
 from .algorithms.triangles.api import Triangles as Triangles
 from .formats.choose import FormatChoice as FormatChoice
 from .learning.sampling.neighbors import Neighbors as Neighbors

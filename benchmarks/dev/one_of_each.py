@@ -41,6 +41,7 @@ from pallas_kernels.sssp.api import default_config, sssp
 from pallas_kernels.sssp.problem import Rule
 from pallas_kernels.strong import strong
 from pallas_kernels.trees.forest import spanning_forest
+from pallas_kernels.trees.rooted import spanning_tree
 from pallas_kernels.triangles.count import CARRY, triangles, triangles_of_vertices
 from pallas_kernels.triangles.upward import upward
 
@@ -48,7 +49,7 @@ from .. import suite
 from .stress import default_delta
 
 # Parents of equal length, orders of sums, the thread that counts: each repeat is checked.
-VARYING = ("bfs", "sssp", "pagerank", "fixpoint", "triangles")
+VARYING = ("bfs", "tree", "sssp", "pagerank", "fixpoint", "triangles")
 
 
 def kernels(name, form):
@@ -138,6 +139,9 @@ def algorithms(A, csr, weights, grid):
         result.count = len(slots)
         verify.forest(A, result)
 
+    def tree(out):
+        verify.spanning_tree(A, int(hub), found(parents=out[0]))
+
     def colors(out):
         verify.coloring(A, found(colors=np.asarray(out[0]), count=np.max(out[0]) + 1))
 
@@ -158,6 +162,7 @@ def algorithms(A, csr, weights, grid):
     yield "strong", lambda: strong(*both, hub, grid=grid), lambda out: _same(out[0], smallest)
     yield "cores", lambda: cores(*csr, grid=grid), peeled
     yield "forest", lambda: spanning_forest(*csr, weights, grid=grid), forest
+    yield "tree", lambda: spanning_tree(*csr, hub, grid=grid), tree
     yield "set", lambda: waiting.independent_set(*csr, priority, grid=grid), members
     yield "colors, waiting", lambda: waiting_colors.coloring(*csr, priority, grid=grid), colors
     yield "colors, in order", lambda: in_order.coloring(*csr, order, grid=grid), colors

@@ -36,7 +36,8 @@ TASKS = {
     "eigenvector_centrality katz_centrality hits triangle_centrality",
     "Components, cores, orders, trees": "connected_components strongly_connected_components "
     "core_number k_core bipartition is_bipartite is_directed_acyclic_graph topological_sort "
-    "transitive_reduction reverse_cuthill_mckee minimum_spanning_forest degree_histogram",
+    "transitive_reduction reverse_cuthill_mckee minimum_spanning_forest spanning_tree "
+    "degree_histogram",
     "Triangles and similarity": "triangle_count clustering average_clustering square_clustering "
     "k_truss similarity vertex_similarity",
     "Communities, independent sets, matchings": "louvain label_propagation modularity "

@@ -35,6 +35,7 @@ from .traversals import bfs as bfs
 from .traversals import components as components
 from .traversals import levels_of as levels_of
 from .traversals import pagerank as pagerank
+from .traversals import spanning_tree as spanning_tree
 from .traversals import sssp as sssp
 from .traversals import tree as tree
 from .traversals import triangles as triangles

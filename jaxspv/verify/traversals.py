@@ -63,6 +63,11 @@ def tree(A: Any, source: int, parents: Any, reached: Any) -> None:
     fail("root", astray, jump, np.full(len(parents), source))
 
 
+def spanning_tree(A: Any, root: int, result: Any) -> None:
+    """Parents are a tree of what SciPy's breadth-first search reaches from the root."""
+    tree(A, root, result.parents, levels_of(A, root) >= 0)
+
+
 def bfs(A: Any, source: int, result: Any) -> None:
     """Levels equal SciPy's; parents, if given, are a tree whose edges join adjacent levels."""
     want, got = levels_of(A, source), np.asarray(result.levels)

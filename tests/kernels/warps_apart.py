@@ -52,6 +52,14 @@ class Warp(interpret.Lockstep):
         with self.launch.lock:
             return super()._atomic(a, i, mask, f)
 
+    def store_pair(self, a, i, x, y, mask=None):
+        with self.launch.lock:
+            super().store_pair(a, i, x, y, mask)
+
+    def load_pair(self, a, i, mask=None, acquire=True):
+        with self.launch.lock:
+            return super().load_pair(a, i, mask, acquire)
+
     def least_pair(self, a, i, x, y, mask=None):
         with self.launch.lock:
             super().least_pair(a, i, x, y, mask)

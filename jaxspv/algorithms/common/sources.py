@@ -52,8 +52,10 @@ def elsewhere(**here: str) -> Callable[[_F], _F]:
     return decorate
 
 
-def check_source(source: Any, n: int) -> Any:
+def check_source(source: Any, n: int, argument: str = "source") -> Any:
     """`source` as int32, out-of-range values mapped to n (nothing is reached from there).
+
+    argument: what errors call it.
 
     Raises:
         TypeError: it is not an integer or an array of them.
@@ -61,17 +63,17 @@ def check_source(source: Any, n: int) -> Any:
     """
     if type(source) is int and 0 <= source < n:  # most eager calls
         return np.asarray(source, np.int32)
-    refuse_names("source", source)
+    refuse_names(argument, source)
     concrete = is_concrete(source)
     array = np.asarray(source) if concrete else jnp.asarray(source)
     if not jnp.issubdtype(array.dtype, jnp.integer):
-        raise TypeError(f"`source` must be an integer vertex; got dtype {array.dtype}.")
+        raise TypeError(f"`{argument}` must be an integer vertex; got dtype {array.dtype}.")
     if array.ndim > 1:
-        raise ValueError(f"`source` must be a vertex or a 1-D array of them; got {array.shape}.")
+        raise ValueError(f"`{argument}` must be a vertex or 1-D array of them; got {array.shape}.")
     if concrete:
         wrong = array[(array < 0) | (array >= n)]
         if wrong.size:
-            raise ValueError(f"`source` must lie in [0, {n}); got {wrong.ravel()[0]}.")
+            raise ValueError(f"`{argument}` must lie in [0, {n}); got {wrong.ravel()[0]}.")
         return array.astype(np.int32)
     return within(array, n)
 

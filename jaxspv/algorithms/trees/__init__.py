@@ -1,1 +1,1 @@
-"""Trees in a graph: spanning forests of least weight."""
+"""Trees in a graph: spanning forests of least weight, the tree of a root."""

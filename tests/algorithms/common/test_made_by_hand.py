@@ -83,6 +83,7 @@ CALLS = {
     "greedy_color": jsp.greedy_color,
     "maximum_bipartite_matching": jsp.maximum_bipartite_matching,
     "minimum_spanning_forest": lambda A: jsp.minimum_spanning_forest(A)._replace(weights=None),
+    "spanning_tree": lambda A: jsp.spanning_tree(A, 0).parents >= 0,
     "label_propagation": jsp.label_propagation,
     "louvain": jsp.louvain,
     "modularity": lambda A: jsp.modularity(A, np.arange(N) % 3),

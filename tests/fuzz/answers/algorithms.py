@@ -29,6 +29,7 @@ VALUES = {  # of the weights; None: the numbers 1, 2, 3
 }
 PATTERN = {  # name -> (call, certificate of (S, result), of undirected graphs alone)
     "bfs": (lambda A: jsp.bfs(A, 0), lambda S, r: verify.bfs(S, 0, r), False),
+    "tree": (lambda A: jsp.spanning_tree(A, 0), lambda S, r: verify.spanning_tree(S, 0, r), False),
     "components": (jsp.connected_components, verify.components, False),
     "strong": (jsp.strongly_connected_components, verify.strong_components, False),
     "bipartition": (jsp.bipartition, verify.bipartition, False),

@@ -90,6 +90,7 @@ ALGORITHMS = {  # operands of those that take more than a graph
     "similarity": lambda A: jsp.similarity(A, SOURCES, SOURCES),
     "astar": lambda A: jsp.astar(A, 0, 5, jnp.zeros(12)),
     "has_path": lambda A: jsp.has_path(A, 0, 5),
+    "spanning_tree": lambda A: jsp.spanning_tree(A, 0),
     "modularity": lambda A: jsp.modularity(A, jnp.zeros(12, jnp.int32)),
     "k_shortest_paths": lambda A: jsp.k_shortest_paths(A, 0, 5, 3),
 }

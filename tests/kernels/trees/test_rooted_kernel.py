@@ -1,0 +1,102 @@
+"""The kernel of rooted spanning trees, interpreted, against SciPy's components."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.sparse import csgraph
+
+import jaxspv as jsp
+from jaxspv import verify
+from pallas_kernels.simt import interpret
+from pallas_kernels.simt.device import DEFAULT_GRID, Grid
+from pallas_kernels.trees import clusters, rooted
+from pallas_kernels.trees.rooted import spanning_tree
+from tests.kernels import warps_apart
+from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, csr, path, star_with_tail
+from tests.kernels.test_independent_kernel import random_of, undirected
+from tests.kernels.test_lowering import gpus, lower, ring
+
+SMALL = Grid(2, 64, True)
+
+
+def rmat():
+    A = jsp.generators.rmat(jax.random.key(0), 7, 8).to_scipy()
+    return A.indptr, A.indices
+
+
+MORE = {
+    "two": csr(2, [(0, 1)]),
+    "two apart": csr(2, []),
+    "long": path(500),
+    "hub": star_with_tail(3000),
+    "random": random_of(150, 200, 0),  # with loops, some vertices without edges
+    "rmat": rmat(),
+}
+
+
+def graph_of(name):
+    return MORE[name] if name in MORE else undirected(name)
+
+
+def check(graph, roots, grid=DEFAULT_GRID):
+    """A tree from each root: parents are neighbours, lead to it, and reach its component."""
+    operands = [jnp.asarray(a) for a in graph]
+    n = len(graph[0]) - 1
+    A = scipy.sparse.csr_array((np.ones(len(graph[1])), graph[1], graph[0]), shape=(n, n))
+    labels = csgraph.connected_components(A)[1]
+    f = jax.jit(lambda *operands: spanning_tree(*operands, grid=grid))
+    for root in roots:
+        parents, status, (levels, clusters) = f(*operands, jnp.int32(root))
+        assert status == 0
+        assert parents[root] == root
+        assert 1 <= levels and len(np.unique(labels)) <= clusters <= n
+        verify.tree(A, root, parents, labels == labels[root])
+
+
+@pytest.mark.parametrize("seeds", [1, 16, 10**9])
+@pytest.mark.parametrize("name", [*GRAPHS, *MORE])
+def test_trees(monkeypatch, name, seeds):
+    """All vertices are seeds, some are, hardly any are at first."""
+    monkeypatch.setattr(clusters, "SEEDS", seeds)
+    graph = graph_of(name)
+    n = len(graph[0]) - 1
+    check(graph, {0, n // 2, n - 1}, SMALL)
+
+
+@pytest.mark.parametrize("ctas", [1, 8])
+@pytest.mark.parametrize("name", ["long", "hub", "random"])
+def test_few_seeds(monkeypatch, name, ctas):
+    """Frontiers of few vertices are wide enough, so that clusters grow for many levels."""
+    monkeypatch.setattr(clusters, "SEEDS", 64)
+    monkeypatch.setattr(rooted, "WIDE", 10**9)  # but ctas * 32 / 4 vertices
+    check(graph_of(name), {3}, Grid(ctas, 32, True))
+
+
+def test_no_root():
+    parents, status, _ = spanning_tree(*map(jnp.asarray, MORE["random"]), 150, grid=SMALL)
+    assert status == 0
+    assert (parents == -1).all()
+
+
+@pytest.mark.parametrize("name", ["long", "random", "rmat"])
+def test_warps_that_run_apart_find_a_tree(monkeypatch, name):
+    monkeypatch.setattr(interpret, "run", warps_apart.run)
+    monkeypatch.setattr(clusters, "SEEDS", 16)
+    check(graph_of(name), {0}, Grid(2, 64, True))
+
+
+@pytest.mark.parametrize("kind", ["A100-SXM4-80GB", "H100 80GB HBM3", "H200", "B200"])
+def test_one_launch(kind):
+    graph = [jnp.asarray(a) for a in ring(256)]
+    text = lower(lambda *a: spanning_tree(*a), *graph, jnp.int32(0), mesh=gpus(1, kind))
+    assert text.count("custom_call @mosaic_gpu") == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", [*NATIVE, *MORE, "large", "larger hub"])
+def test_native(name):
+    made = {"large": random_of(20000, 30000, 1), "larger hub": star_with_tail(100_000)}
+    graph = undirected(name, NATIVE) if name in NATIVE else (MORE | made)[name]
+    check(graph, {0, len(graph[0]) // 2})

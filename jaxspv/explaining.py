@@ -26,7 +26,7 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     Args:
         op: an operation or algorithm, its name ("mxv", "bfs", "learning.attention", ...), or any
             function of your own that calls some.
-        *args, **kwargs: as for the call itself; `source` may be left out.
+        *args, **kwargs: as for the call itself; `source` and `root` may be left out.
 
     Returns:
         A `Plan`; `print` it. `plan.on("cuda")`, `plan.on("cpu")` and `plan.on("tpu")` are the
@@ -78,10 +78,10 @@ def _named(name: str) -> Callable[..., Any]:
 
 
 def _completed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The keyword arguments, with vertex 0 if the source is missing."""
+    """The keyword arguments, with vertex 0 if the source or root is missing."""
     parameters = list(inspect.signature(fn).parameters)
-    missing = "source" in parameters[len(args) :] and "source" not in kwargs
-    return {**kwargs, "source": 0} if missing else kwargs
+    missing = {"source", "root"}.intersection(parameters[len(args) :])
+    return dict.fromkeys(missing, 0) | kwargs
 
 
 def _plans(jaxpr: Any) -> Iterator[Plan]:

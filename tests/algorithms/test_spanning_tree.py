@@ -8,16 +8,18 @@ from graph_cases import random_matrix
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv._core.compat import kernels_refused
 
 
+@pytest.mark.parametrize("backend", [None, "cpu", "xla"])
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("entries", [0, 30, 100])
-def test_trees_of_random_graphs(entries, symmetric):
+def test_trees_of_random_graphs(entries, symmetric, backend):
     S = random_matrix(60, entries, entries, symmetric=symmetric)
     A = jsp.from_scipy(S)
     for graph in (A, jsp.prepare(A), jsp.prepare(A, for_=())):
         for root in (0, 59):
-            verify.spanning_tree(S, root, jsp.spanning_tree(graph, root))
+            verify.spanning_tree(S, root, jsp.spanning_tree(graph, root, backend=backend))
 
 
 def test_several_roots_and_roots_that_are_traced():
@@ -55,9 +57,15 @@ def test_refusals():
         jsp.spanning_tree(A, "a")
     with pytest.raises(ValueError, match="square"):
         jsp.spanning_tree(jsp.from_edges([0], [1], shape=(2, 3)), 0)
+
+
+@pytest.mark.skipif(kernels_refused() is not None, reason=str(kernels_refused()))
+def test_a_gpu_takes_clusters_of_symmetric_graphs():
+    A = jsp.from_edges([0, 1], [1, 0], shape=(2, 2))
     assert "not known to have both directions" in str(jsp.explain("spanning_tree", A))
-    plan = jsp.explain("spanning_tree", jsp.prepare(A, for_=()))
-    assert any(impl.name == "clusters" for impl in plan.chosen)
+    assert jsp.explain("spanning_tree", A).on("cuda").name == "bfs"
+    G = jsp.prepare(A, for_=())
+    assert jsp.explain("spanning_tree", G).on("cuda").name == "clusters"
 
 
 def test_the_checker_finds_a_wrong_tree():

@@ -13,6 +13,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import as_graph
+from ..bfs import native
 from ..bfs.api import op as bfs_op
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished
@@ -120,6 +121,7 @@ def _clusters(graph, root):
     return SpanningTree(parents, status)
 
 
+@op.register("bfs", backend="cpu", refuse=native.refuse)
 @op.register("bfs")
 def _bfs(graph, root):
     """The parents of a breadth-first search."""

@@ -251,6 +251,7 @@ NEEDS = {  # operands of public functions, beside a graph
     "attention": lambda f, A, **o: f(A, HEADS, HEADS, HEADS, **o),
     "bfs": lambda f, A, **o: f(A, SOURCES, **o),
     "sssp": lambda f, A, **o: f(A, SOURCES, **o),
+    "spanning_tree": lambda f, A, **o: f(A, SOURCES, **o),
     "betweenness_centrality": lambda f, A, **o: f(A, SOURCES, weighted=True, **o),
     "maximal_independent_set": lambda f, A, **o: f(jax.random.key(0), A, **o),
 }

@@ -1,10 +1,10 @@
 """Clusters that grow breadth-first together and are joined: what `rooted.py` does first.
 
 Seeds are a root and vertices in a pseudo-random order: one in SEEDS at first, then more wherever
-the frontier is small, each time twice as many, until all were tried. So the levels are few,
-whatever the diameter, and in the end every vertex is in a cluster. An edge that is met between two
-clusters joins their sets, unless one set holds both: the larger root of the two becomes a child, by
-a compare-and-swap, and its cluster keeps the edge.
+the frontier is small, each time twice as many (eight times once half of the vertices are claimed),
+until all were tried. So the levels are few, whatever the diameter, and in the end every vertex is
+in a cluster. An edge that is met between two clusters joins their sets, unless one set holds both:
+the larger root of the two becomes a child, by a compare-and-swap, and its cluster keeps the edge.
 """
 
 import dataclasses
@@ -69,7 +69,7 @@ class Clusters:
     def grow(self):
         """Grows all clusters; returns (ok, how many there are, levels)."""
         k, c = self.k, self.c
-        size, most = 1 << c.bits, c.n // c.wide + c.bits + 8  # every level claims or tries
+        size, most = 1 << c.bits, c.n // c.wide + c.bits + 16  # every level claims or tries
         valid = k.cast(k.below(self.root, c.n), "i32")
         self._initialise(valid)
         (ok,) = k.grid_barrier(self.m.control)
@@ -102,8 +102,9 @@ class Clusters:
         self.groups.clear(s.turn)
         self.group, self.end = self.groups.group(s.turn), s.start + s.count
         self.end_of_cut = s.low + s.cut
-        few = s.count < self.c.wide
-        more = k.where(few, k.minimum(s.tries, (1 << self.c.bits) - s.tried), 0)
+        size, few = 1 << self.c.bits, s.count < self.c.wide
+        more = k.where(few, k.minimum(s.tries, size - s.tried), 0)
+        tries = k.minimum(s.tries, max(size >> 3, 1)) * k.where(self.end > self.c.n // 2, 8, 2)
         k.distribute(s.count, self.warps, lambda i, valid: self._vertices(s.start + i, valid))
         k.distribute(s.cut, self.warps, lambda i, valid: self._pieces(s.low + i, valid))
         k.distribute(more, self.warps, lambda i, valid: self._try(s.tried + i, valid))
@@ -111,7 +112,7 @@ class Clusters:
         found = k.grid_barrier(control, [(control, word) for word in words])
         s.start, s.low = self.end, self.end_of_cut
         s.ok, s.count, s.cut, s.clusters = found
-        s.tried, s.tries = s.tried + more, k.where(few, 2 * s.tries, s.tries)
+        s.tried, s.tries = s.tried + more, k.where(few, tries, s.tries)
         s.turn = s.turn + 1
 
     def _vertices(self, i, valid):

@@ -204,6 +204,12 @@ def refuse_traced(closed):
     return None
 
 
+def is_near(closed):
+    """Whether a traced function has one that kernels compute nearly, in many instructions."""
+    names = ((eqn.primitive.name, eqn) for eqn in closed.jaxpr.eqns)
+    return any(n in _NEARLY or (n in NESTED and is_near(inner(eqn))) for n, eqn in names)
+
+
 def _is_number(const):
     """Whether it is a known scalar: JAX makes some of constants while it folds them."""
     known = not isinstance(const, Tracer)

@@ -16,7 +16,7 @@ from ..frontier.carry import Carry
 from ..frontier.control import Rotation
 from ..rows.flatten import LONG, PIECE, flatten
 
-SEEDS = 1024  # one vertex in so many is a seed at first
+SEEDS = 512  # one vertex in so many is a seed at first
 UNROLL = 4  # entries that a lane has in flight
 # control words 40..47: four rotating groups of QUEUED and CUT, the vertices and pieces of long rows
 # of the next level; then the number of clusters

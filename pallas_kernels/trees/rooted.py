@@ -42,7 +42,7 @@ def spanning_tree(
     to MOST. root int32: its own parent; the parent of vertices outside of its component is -1, that
     of all if the root is no vertex. status 0: right; otherwise a grid barrier expired.
     """
-    n, ctas, threads = indptr.shape[0] - 1, grid.ctas or resident_ctas(), grid.threads or 1024
+    n, ctas, threads = indptr.shape[0] - 1, grid.ctas or resident_ctas(), grid.threads or 512
     wide = max(n // WIDE, ctas * threads // 4)
     c = Sizes(n, (n - 1).bit_length(), wide, piece_capacity(indices.shape[0]))
 

@@ -56,8 +56,8 @@ def spanning_tree(
             matrix; values do not matter.
         root: vertex, or an array of vertices (a leading axis in the result).
         backend: "pallas", "cpu", "xla" or None.
-        method: "clusters" (one launch on a GPU, of a `Graph` known to be symmetric), "bfs" (the
-            parents of `bfs`, elsewhere), or None.
+        method: "clusters" (one launch on a GPU, of a `Graph` known to be symmetric, of six entries
+            a row in the mean or fewer), "bfs" (the parents of `bfs`, elsewhere), or None.
 
     Returns:
         `SpanningTree(parents, status)`.
@@ -95,6 +95,7 @@ def _types(graph, root):
 
 
 op = Operation("spanning_tree", types=_types)
+THIN = 6  # mean entries of a row of a graph that may be deep
 
 
 def _not_in_clusters(graph, root) -> str | None:
@@ -107,6 +108,8 @@ def _not_in_clusters(graph, root) -> str | None:
         return "there is nothing to join"
     if not graph.symmetric:
         return "the graph is not known to have both directions of every edge"
+    if graph.nse > THIN * graph.n:
+        return f"it has more than {THIN} entries a vertex, and so few levels: BFS is faster"
     if graph.n > MOST:
         return f"{graph.n} vertices exceed the {MOST} that its int32 places allow"
     return None
@@ -121,6 +124,7 @@ def _clusters(graph, root):
     return SpanningTree(parents, status)
 
 
+@op.register("bfs", backend="pallas", refuse=lambda graph, root: kernels_refused())
 @op.register("bfs", backend="cpu", refuse=native.refuse)
 @op.register("bfs")
 def _bfs(graph, root):

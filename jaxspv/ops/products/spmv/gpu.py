@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from pallas_kernels.layouts.ragged import LIMIT
 from pallas_kernels.products.spmv import csr_spmv
 from pallas_kernels.products.spmv_padded import padded_spmv
+from pallas_kernels.products.spmv_tuples import csr_spmv_tuples
 from pallas_kernels.simt import scalar_jaxpr
-from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, TupleSemiring, is_near
 
 from ...._core.compat import kernels_refused
 from ....formats import ELL, SELL
@@ -97,7 +98,11 @@ def _merge_path(semiring, A, x, rows, *, flip):
     if isinstance(rows, Rows) and rows.ranks is not None:
         assert rows.bins.order is not None
         indices, x = rows.ranks, take(x, rows.bins.order)
-    return csr_spmv(A.indptr, indices, A.data, x, semiring=scalars(semiring, A, x, flip))
+    of = scalars(semiring, A, x, flip)
+    if is_near(of.combine):  # that kernel combines less often in rows of many entries
+        terms = TupleSemiring(of.mul, of.combine, (of.identity,))
+        return csr_spmv_tuples(A.indptr, indices, None, (A.data,), (x,), semiring=terms)[0]
+    return csr_spmv(A.indptr, indices, A.data, x, semiring=of)
 
 
 def _no_groups(semiring, A, x, rows, *, flip) -> str | None:

@@ -13,7 +13,7 @@ there were levels.
 
 Traffic: each entry is read once, with one gather of a cluster; 8 bytes of the queue, 16 of results
 and marks a vertex and an atomic for each claim; some 60 bytes a cluster. A grid barrier a level,
-and four. 48 bytes a vertex of memory.
+and five. 52 bytes a vertex of memory.
 
 Floor (grid3000, 9M vertices, 32M entries): 164 MB of the graph, 0.05 ms; one gather an entry (117
 G/s) 0.27 ms.
@@ -40,7 +40,8 @@ def spanning_tree(
 
     indptr int32[n + 1], indices int32[nnz]: of a graph with both directions of every edge; n from 1
     to MOST. root int32: its own parent; the parent of vertices outside of its component is -1, that
-    of all if the root is no vertex. status 0: right; otherwise a grid barrier expired.
+    of all if the root is no vertex. status 0: right; otherwise a grid barrier expired, or a loop reached its
+    bound.
     """
     n, ctas, threads = indptr.shape[0] - 1, grid.ctas or resident_ctas(), grid.threads or 512
     wide = max(n // WIDE, ctas * threads // 4)
@@ -74,7 +75,8 @@ class _Tree(Clusters):
         for phase in (self._list_edges, self._begin_tour, self._rank):
             ok = self._after(ok, phase, clusters)
         ok = self._after(ok, self._turn_round, clusters, levels)
-        return self._after(ok, self._leave_out)
+        self.k.if_(ok != 0, self._leave_out)
+        return ok
 
     def _after(self, ok, phase, *operands):
         """ok after a phase, which runs if all was well before, and a grid barrier."""

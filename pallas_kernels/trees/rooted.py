@@ -40,8 +40,8 @@ def spanning_tree(
 
     indptr int32[n + 1], indices int32[nnz]: of a graph with both directions of every edge; n from 1
     to MOST. root int32: its own parent; the parent of vertices outside of its component is -1, that
-    of all if the root is no vertex. status 0: right; otherwise a grid barrier expired, or a loop reached its
-    bound.
+    of all if the root is no vertex. status 0: right; otherwise a grid barrier expired, or a loop
+    reached its bound.
     """
     n, ctas, threads = indptr.shape[0] - 1, grid.ctas or resident_ctas(), grid.threads or 512
     wide = max(n // WIDE, ctas * threads // 4)

@@ -75,7 +75,8 @@ def test_few_seeds(monkeypatch, name, ctas):
 
 
 def test_no_root():
-    parents, status, _ = spanning_tree(*map(jnp.asarray, MORE["random"]), 150, grid=SMALL)
+    indptr, indices = map(jnp.asarray, MORE["random"])
+    parents, status, _ = spanning_tree(indptr, indices, jnp.int32(150), grid=SMALL)
     assert status == 0
     assert (parents == -1).all()
 

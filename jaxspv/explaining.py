@@ -11,7 +11,6 @@ from typing import Any
 
 import jax
 
-from ._core.jaxprs import equations
 from ._core.operation import OPERATIONS, live
 from ._core.operations.plan import Plan
 from ._core.platforms import situation
@@ -91,6 +90,19 @@ def _plans(jaxpr: Any) -> Iterator[Plan]:
         if op is not None:
             types = tuple((v.aval.shape, v.aval.dtype) for v in equation.invars)
             yield _plan_of(op, equation.params["call"], types, situation().platforms)
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """All equations of a jaxpr, of loops, branches and calls in it too."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in jax.tree.leaves(equation.params, is_leaf=_is_jaxpr):
+            if _is_jaxpr(value):
+                yield from equations(getattr(value, "jaxpr", value))
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return hasattr(getattr(value, "jaxpr", value), "eqns")
 
 
 @functools.lru_cache(maxsize=256)

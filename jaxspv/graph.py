@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from ._core.compilation import by_numpy, on_gpu, to_device
-from ._core.derivatives import gathered, sole
+from ._core.derivatives import dense_tangent, is_zero
 from ._core.eager.kept import kept
 from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
@@ -23,9 +24,7 @@ from .formats.base import ours
 from .formats.convert.transposition import known_symmetric, transposed_with_slots
 from .formats.csr import canonical
 from .formats.methods import Products
-
-if TYPE_CHECKING:
-    from .shapes import Bool, Int, Shaped, Values
+from .shapes import Bool, Int, Shaped, Values
 
 LAYOUTS: dict[str, Layout] = {}  # filled by `register_layout`
 
@@ -287,15 +286,44 @@ def arrays_of(graph: Graph) -> tuple[Any, ...]:
 
 
 def linked(graph: Graph) -> Graph:
-    """The graph, differentiated by `out.data` alone: see `_core/derivatives/tangents.py`."""
+    """The graph, differentiated by `out.data` alone.
+
+    It holds its values several times. If every copy had a gradient of its own, an optimiser that
+    updates all leaves would make the copies differ from each other.
+    """
     values, inn = graph.out.data, graph.transposed
     if not isinstance(values, Tracer) or not jnp.issubdtype(values.dtype, jnp.inexact):
         return graph
     if inn is not None and inn.data is not None and graph.inn_slots is not None:
-        inn = dataclasses.replace(inn, data=gathered(inn.data, values, graph.inn_slots))
+        data = _derived(inn.data, inn.data, values, graph.inn_slots)
+        inn = dataclasses.replace(inn, data=data)
     floats = [x for x in jax.tree.leaves(graph.layouts) if jnp.issubdtype(x.dtype, jnp.inexact)]
-    out = dataclasses.replace(graph.out, data=sole(values, floats)) if floats else graph.out
-    return dataclasses.replace(graph, out=out, transposed=inn)
+    data = _derived(values, floats, values, None) if floats else values
+    return dataclasses.replace(graph, out=dataclasses.replace(graph.out, data=data), transposed=inn)
+
+
+@jax.custom_jvp
+def _derived(known: Array, copies: Any, values: Array, slots: Array | None) -> Array:
+    """`known`, which equals `values[slots]` (None: `values`) and has its tangent.
+
+    Raises:
+        TypeError: when it is differentiated by `copies`, other arrays made from the same values.
+    """
+    return known
+
+
+@functools.partial(_derived.defjvp, symbolic_zeros=True)
+def _derived_jvp(primals, tangents):
+    slots = primals[3]
+    if not is_zero(tangents[1]):
+        raise TypeError(
+            "a prepared Graph repeats its values in its layouts, and is differentiated by `G.data` "
+            "alone: `jax.grad(lambda d: f(G.with_data(d)))(G.data)`, or `jsp.grad(f)(G)`, whose "
+            "result has a gradient of `data` and nothing else. New values are put in by "
+            "`G.with_data(d)`."
+        )
+    dot = dense_tangent(tangents[2])
+    return _derived(*primals), dot if slots is None else dot[slots]
 
 
 def _check_square(A: SparseMatrix) -> None:

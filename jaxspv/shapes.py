@@ -1,17 +1,17 @@
 """Names for the dtypes and shapes of arrays in public signatures, in jaxtyping's words.
 
-Annotations are never evaluated and nothing here is needed at run time: jaxtyping is a dependency of
-development alone. In a shape n, m, k and nse are extents, `*sources` is () or (k,) and `*entry` the
-shape of one entry, () but for matrices of arrays.
+Annotations are never evaluated, so that at run time every name here is `Any`: jaxtyping is a
+dependency of development alone. In a shape n, m, k and nse are extents, `*sources` is () or (k,)
+and `*entry` the shape of one entry, () but for matrices of arrays.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, TypeAlias
+    from typing import TypeAlias
 
     from jaxtyping import ArrayLike as ArrayLike
     from jaxtyping import Bool as Bool
@@ -43,3 +43,9 @@ if TYPE_CHECKING:
     Sparse: TypeAlias = Stored | Graph
     Operand: TypeAlias = Sparse | Vector
     Allowed: TypeAlias = Mask | Stored | Shaped[ArrayLike, "*shape"] | None
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Any

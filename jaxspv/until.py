@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +12,7 @@ from jax import Array
 
 from ._core.indices import LIMIT, within
 from ._core.pytree import is_concrete, pytree_dataclass, static
-
-if TYPE_CHECKING:
-    from .shapes import Bool, Count, Int, Num, Real
+from .shapes import Bool, Count, Int, Num, Real
 
 __all__ = ["Until", "max_iterations", "reached", "residual", "unchanged"]
 

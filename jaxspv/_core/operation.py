@@ -22,13 +22,12 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.sharding import NamedSharding, PartitionSpec
 
+from .batching import one_by_one, vmapped
 from .compilation import PROGRAMS, as_array, is_eager
 from .derivatives import instantiate, is_inexact, jvp_of_perturbed, transpose_of_tangent
 from .operations.call import Call, Form, Types, alike, call_of, structs, types_of, x64
-from .operations.lanes import over_lanes, summed
-from .operations.plan import Plan, foreign_calls_refused
-from .operations.results import asked, results_of
-from .operations.table import Table
+from .operations.plan import Plan
+from .operations.table import Table, asked, results_of
 from .platforms import EVERYWHERE, PLATFORM_OF, WORDS, Backend, inside, situation
 
 
@@ -42,6 +41,7 @@ def live(jaxpr: Any) -> Any:
     return partial_eval.dce_jaxpr(jaxpr, True)[0]
 
 
+Tangent = Callable[..., Any] | Literal["definition"]
 OPERATIONS: dict[Primitive, Operation] = {}  # by which `explain` finds them in a jaxpr
 
 
@@ -67,7 +67,7 @@ class Operation(Table):
     def __init__(
         self,
         name: str,
-        tangent: Callable[..., Any] | Literal["definition"] | None = None,
+        tangent: Tangent | None = None,
         *,
         transpose: Callable[..., tuple[Any, ...]] | None = None,
         linear: Callable[..., bool] | None = None,
@@ -113,7 +113,7 @@ class Operation(Table):
         eager = is_eager(*leaves)
         leaves = [as_array(leaf) for leaf in leaves]
         bound = functools.partial(self._bound, call)
-        if eager:
+        if eager:  # not by `bind`, which asks for the type of each operand
             return PROGRAMS.run((self, call), self.primitive.name, bound, leaves)
         return bound(*leaves)
 
@@ -141,7 +141,8 @@ class Operation(Table):
         """Sentences on what would make a call with operands of these types faster."""
         return () if self.advice is None else tuple(asked(self.advice, call, call.single(types)))
 
-    def _form(self, platform: str, call: Call, types: Types) -> tuple[Plan, Form]:
+    def _form(self, platform: str, call: Call, types: Types) -> Form:
+        """The form for a platform; under vmap the form in XLA for a kernel without a batch rule."""
         plan = self.planned(call, types, platform)
         if (impl := plan.on(platform)) is None:
             only = " and ".join(f"backend={impl.backend!r}" for impl in plan.chosen)
@@ -150,7 +151,10 @@ class Operation(Table):
                 f"`{self.name}` was asked for with {only}, which runs on {served} only; the "
                 f"operands are on {platform}."
             )
-        return plan, impl
+        if call.lanes and impl.backend == "pallas" and impl.batched is None:
+            if (kernel := impl) and (impl := plan.on("other")) is None:
+                raise NotImplementedError(f"{kernel} cannot be batched by vmap.")
+        return impl
 
     # ---- The rules of the primitive ----
 
@@ -268,7 +272,7 @@ class Operation(Table):
         for flags in call.lanes:
             of_known = [0 if on else None for on, u in zip(flags, linear, strict=True) if not u]
             of_linear = [on for on, u in zip(flags, linear, strict=True) if u]
-            fn = functools.partial(summed, jax.vmap(fn, in_axes=(0, of_known)), of_linear)
+            fn = functools.partial(_summed, jax.vmap(fn, in_axes=(0, of_known)), of_linear)
         with inside(call.within()):
             return fn(cotangents, known)
 
@@ -281,7 +285,7 @@ class Operation(Table):
     def _lower(self, platform: str, ctx, *args, call: Call):
         # No sharding or varying axes: forms create arrays without, and a loop carries one kind.
         bare = [ShapedArray(v.shape, v.dtype, weak_type=v.weak_type) for v in ctx.avals_in]
-        if foreign_calls_refused(ctx.module_context):
+        if _foreign_calls_refused(ctx.module_context):
             call = dataclasses.replace(call, where=call.where._replace(portable=True))
         rule = mlir.lower_fun(_inlined, multiple_results=True)
         ctx = ctx.replace(avals_in=bare)
@@ -289,16 +293,11 @@ class Operation(Table):
 
     def _run(self, *leaves: Any, platform: str, call: Call) -> list[Array]:
         """The results of the form for a platform; traced while lowering."""
-        types = types_of(leaves)
-        plan, impl = self._form(platform, call, types)
+        impl = self._form(platform, call, types_of(leaves))
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
         named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
         with inside(call.within().on(platform)), named:  # kernels have names of their own
-            if call.lanes:
-                found = over_lanes(plan, impl, call, leaves)
-            else:
-                operands = jax.tree.unflatten(call.tree, leaves)
-                found = jax.tree.leaves(impl.run(*operands, **dict(call.static)))
+            found = _over_lanes(impl, call, leaves)
         want = self._abstract(*map(jax.typeof, leaves), call=call)
         found = [
             x if getattr(x, "dtype", None) == v.dtype else jnp.asarray(x, v.dtype)
@@ -315,6 +314,50 @@ class Operation(Table):
 def _inlined(*arrays: Any, rule: Callable[..., Any], **static: Any) -> Any:
     """A rule of an operation, traced once for equal static arguments and types of arrays."""
     return rule(*arrays, **static)
+
+
+def _over_lanes(impl: Form, call: Call, leaves: Sequence[Any]) -> list[Any]:
+    """The leaves of a form's result under the vmaps of `call.lanes`: the innermost by its rule.
+
+    The others are JAX's own batching of that rule, or a map where it calls a kernel or a loop.
+    """
+    rule, static = impl.batched, dict(call.static)
+    rule = rule or ("map" if impl.backend == "cpu" else "vmap")
+    mapped = rule == "map" or (callable(rule) and impl.backend != "xla")
+    outer = one_by_one if mapped else vmapped
+
+    def single(*leaves):
+        operands = jax.tree.unflatten(call.tree, leaves)
+        return jax.tree.leaves(impl.run(*operands, **static))
+
+    def by_rule(size, lane, *leaves):
+        operands, lane = (jax.tree.unflatten(call.tree, v) for v in (leaves, lane))
+        return jax.tree.leaves(rule(size, lane, *operands, **static))
+
+    fn, sizes = single, reversed(call.sizes(types_of(leaves)))
+    for k, (size, lane) in enumerate(zip(sizes, call.lanes, strict=True)):
+        step = by_rule if k == 0 and callable(rule) else functools.partial(outer, fn)
+        fn = functools.partial(step, size, lane)
+    return fn(*leaves)
+
+
+def _summed(fn: Callable[..., Any], on: list[bool], *args: Any) -> list[Any]:
+    """Cotangents; summed over the axis of a vmap for operands that do not have that axis."""
+    return [c if flag else c.sum(0) for c, flag in zip(fn(*args), on, strict=True)]
+
+
+def _foreign_calls_refused(module: Any) -> bool:
+    """Whether a module must hold no calls of handlers that this process registered.
+
+    An export runs in other processes. XLA cannot divide such a call among devices: it would gather
+    whole operands on each. Inside of a `shard_map` over all axes every device has its own call.
+    """
+    axes = module.axis_context
+    spread = getattr(axes, "num_devices", 1) > 1
+    if (mesh := getattr(axes, "mesh", None)) is not None:
+        automatic = set(mesh.axis_names) - set(axes.manual_axes)
+        spread = any(mesh.shape[name] > 1 for name in automatic)
+    return module.lowering_parameters.for_export or spread
 
 
 def _is_zero(tangent: Any) -> bool:

@@ -14,8 +14,8 @@ from jax.tree_util import Partial
 from .compat import scatter_add_is_slow
 from .derivatives import is_zero
 from .operation import Operation, typed
-from .operations.tuples import choose
 from .platforms import situation
+from .tuples import choose
 
 Scatter = Literal["add", "multiply", "min", "max"]
 _DROP: dict[str, Any] = {"mode": "drop", "wrap_negative_indices": False}

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.operations.tuples import Constant, take
+from .._core.tuples import Constant, take
 from .monoid import Monoid
 from .monoids import min_, plus
 from .operators import BinaryOp

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
 from .._core.pytree import describe, pytree_dataclass, static
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool
-
-    from ..shapes import Sparse
+from ..shapes import Bool, Sparse
 
 
 @pytree_dataclass

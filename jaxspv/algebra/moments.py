@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.operations.tuples import take
+from .._core.tuples import take
 from .families import both_lifted, made
 from .monoids import logaddexp, plus
 from .semiring import Semiring

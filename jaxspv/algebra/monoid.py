@@ -7,7 +7,7 @@ the library asks the properties and methods of `Monoid`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,6 @@ from jax.typing import DTypeLike
 
 from .._core.compat import scatter_add_is_slow
 from .._core.operations.overload import ON_TUPLES
-from .._core.operations.tuples import Constant, Each
-from .._core.operations.tuples import fold as fold_tuples
 from .._core.pytree import Algebraic, pytree_dataclass, static
 from .._core.reductions import (
     FORMS,
@@ -32,11 +30,10 @@ from .._core.reductions import (
     segment_scan,
     zeros_in_double,
 )
+from .._core.tuples import Constant, Each
+from .._core.tuples import fold as fold_tuples
+from ..shapes import Bool, Inexact, Int, Shaped
 from .operators import BinaryOp, as_binary
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Inexact, Int, Shaped
-
 
 Kind = Literal["add", "multiply", "min", "max", "or", "and", "xor", "xnor", "any", "logaddexp"]
 

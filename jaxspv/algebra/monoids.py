@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.operations.tuples import Constant, differing_law, random_values
 from .._core.pytree import is_concrete, named
+from .._core.tuples import Constant, differing_law, random_values
+from ..shapes import Number
 from . import operators
 from .monoid import Monoid
 from .operators import BinaryOp, as_binary, element_by_element
-
-if TYPE_CHECKING:
-    from ..shapes import Number
 
 
 def monoid(

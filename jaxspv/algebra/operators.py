@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.operations.functions import canonical, lifted
 from .._core.pytree import Algebraic, named, pytree_dataclass, static
-
-if TYPE_CHECKING:
-    from jaxtyping import ArrayLike, Int, Shaped
+from ..shapes import ArrayLike, Int, Shaped
+from .functions import canonical, lifted
 
 Position = Literal["firsti", "firstj", "secondi", "secondj"]
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from jax.typing import DTypeLike
 
 from .._core.operations.overload import ON_TUPLES
-from .._core.operations.tuples import Constant
 from .._core.pytree import Algebraic, pytree_dataclass, static
+from .._core.tuples import Constant
+from ..shapes import Shaped
 from .monoids import Monoid, as_monoid
 from .operators import BinaryOp, as_binary, element_by_element
-
-if TYPE_CHECKING:
-    from jaxtyping import Shaped
 
 Domain = Callable[[np.dtype], tuple[Any, Any] | None]
 Law = Literal["annihilation", "distributivity"]

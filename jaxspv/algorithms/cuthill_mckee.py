@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -13,13 +13,11 @@ from .._core.platforms import Backend
 from ..algebra.semirings import min_plus
 from ..graph import Graph
 from ..native import bind
+from ..shapes import Int, Matrix
 from .common.edges import degrees_without_loops, endpoints_of
 from .common.undirected import undirected
 from .components.api import connected_components
 from .fixpoint.api import fixpoint
-
-if TYPE_CHECKING:
-    from ..shapes import Int, Matrix
 
 
 def reverse_cuthill_mckee(

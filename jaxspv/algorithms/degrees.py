@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
 
 from .._core.compilation import one_program
 from ..graph import Graph, as_graph
-
-if TYPE_CHECKING:
-    from ..shapes import Int, Matrix
+from ..shapes import Int, Matrix
 
 SIDES = ("out", "in", "both")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +16,8 @@ from .._core.platforms import Backend
 from .._core.pytree import is_concrete, result_tuple
 from ..formats.csr import sorted_csr
 from ..graph import Graph, as_graph
+from ..shapes import Float, Int, Matrix, Sources
 from .common.derivatives import constant
-
-if TYPE_CHECKING:
-    from ..shapes import Float, Int, Matrix, Sources
 
 
 @result_tuple

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +16,10 @@ from .._core.pytree import is_concrete, result_tuple
 from .._core.reductions import is_narrow
 from ..formats import CSR
 from ..graph import as_graph
+from ..shapes import Bool, Float, Int, Matrix, Real, Sources
 from ..until import iteration_limit
 from .common.sources import check_source, over
 from .common.weights import check_weights, with_real_weights
-
-if TYPE_CHECKING:
-    from ..shapes import Bool, Float, Int, Matrix, Real, Sources
 
 
 @result_tuple

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +15,7 @@ from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, as_monoid, plus
 from ..formats import COO, CSR, FORMATS
 from ..formats.stored import as_values
+from ..shapes import ArrayLike, Indices, Number, Shaped, Values
 from .arguments import (
     check_range,
     check_shape,
@@ -25,9 +26,6 @@ from .arguments import (
     smallest_square,
 )
 from .edges import in_order, joined_host, moved, noted, unique_host, unique_traced
-
-if TYPE_CHECKING:
-    from ..shapes import ArrayLike, Indices, Number, Shaped, Values
 
 
 def from_edges(

@@ -21,11 +21,11 @@ from .._core.operation import Operation
 from .._core.pytree import is_concrete
 from ..algebra.monoids import as_monoid, plus
 from ..native import bind
+from ..shapes import Indices, Int, Number, Shaped, Values
 from .methods import Products, SciPyMatrixMethods
 from .stored import Edges, Stored
 
 if TYPE_CHECKING:
-    from ..shapes import Indices, Int, Number, Shaped, Values
     from .coo import COO
 
 SMALL = 2**22  # elements of a dense array that NumPy makes

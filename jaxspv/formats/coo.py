@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.indices import index_dtype_for, with_pattern
 from .._core.pytree import pytree_dataclass, static, transient
+from ..shapes import Bool, Int, Shaped
 from .base import SparseMatrix, register
 from .invariants import check, of_pairs
 from .stored import Edges, first_slots
-
-if TYPE_CHECKING:
-    from ..shapes import Bool, Int, Shaped
 
 
 @register

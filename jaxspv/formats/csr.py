@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +17,12 @@ from .._core.operation import Operation, typed
 from .._core.pytree import pytree_dataclass, static, transient
 from ..algebra.monoids import plus
 from ..native import bind
+from ..shapes import Bool, Int, Shaped
 from .base import SparseMatrix, register, search_rows
 from .convert.counting_sort import SPREAD, compressed_by_minor, transposed
 from .coo import COO, sort_coo
 from .invariants import check, of_columns, of_rows
 from .stored import Edges, first_slots
-
-if TYPE_CHECKING:
-    from ..shapes import Bool, Int, Shaped
-
 
 _C = TypeVar("_C", bound="_Compressed")
 

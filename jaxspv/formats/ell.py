@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,13 @@ from jax import Array
 from .._core.compilation import is_eager
 from .._core.indices import LIMIT, with_pattern
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
+from ..shapes import Bool, Int, Shaped
 from .base import SparseMatrix, register
 from .coo import COO, sort_coo
 from .csr import compress
 from .invariants import Promises, check, check_places, length
 from .stored import Edges
 
-if TYPE_CHECKING:
-    from ..shapes import Bool, Int, Shaped
 MOST_SLOTS_AN_ENTRY = 4  # more padding than that is refused: the longest row decides for all
 CAPACITY = 1 << 14  # slots that no matrix is refused for
 

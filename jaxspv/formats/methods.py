@@ -8,9 +8,7 @@ import jax
 import numpy as np
 from jax import Array
 
-if TYPE_CHECKING:
-    from jaxtyping import Int, Shaped
-
+from ..shapes import Int, Shaped
 
 METHODS = {  # of SciPy's sparse arrays A -> what does the same
     "argmax": "`A.todense().argmax()`",

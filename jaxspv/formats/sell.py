@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from .._core.indices import narrowed, with_pattern
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
+from ..shapes import Bool, Int, Shaped
 from .base import SparseMatrix, register, search_rows
 from .coo import COO
 from .csr import compress
@@ -18,8 +19,6 @@ from .ell import PaddedRows, check_padding
 from .invariants import Promises, check, check_places, length, pointer
 from .stored import Edges
 
-if TYPE_CHECKING:
-    from ..shapes import Bool, Int, Shaped
 SLICE = 32  # rows a slice: the lanes of a warp
 WINDOW = 1 << 14  # rows sorted together: of a length each, and near enough to read near columns
 

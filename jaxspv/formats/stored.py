@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -16,16 +16,12 @@ from jax import Array
 from .._core.compilation import is_eager, on_accelerator, to_device
 from .._core.html import card, pattern
 from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
-from .._core.operations.tuples import is_tuple
 from .._core.pytree import describe, is_concrete
+from .._core.tuples import is_tuple
 from ..algebra.masks import Mask, as_mask
+from ..shapes import Bool, Int, Shaped, Values
 from .methods import SciPyMethods
 from .tuples import Tuples
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Int, Shaped
-
-    from ..shapes import Values
 
 
 def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +13,9 @@ from jax import Array
 
 from .._core.compilation import known_while_tracing, on_accelerator, to_device
 from .._core.operations.overload import ON_TUPLES
-from .._core.operations.tuples import choose, take
 from .._core.pytree import describe, pytree_dataclass, transient
-
-if TYPE_CHECKING:
-    from jaxtyping import Int
+from .._core.tuples import choose, take
+from ..shapes import Int
 
 
 @pytree_dataclass

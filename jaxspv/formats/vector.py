@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +21,9 @@ from .._core.compilation import (
 from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..algebra.monoids import as_monoid, plus
+from ..shapes import Bool, Indices, Int, Number, Shaped, Values, Vector
 from .invariants import check, of_list
 from .stored import Stored, as_values, first_slots
-
-if TYPE_CHECKING:
-    from ..shapes import Bool, Indices, Int, Number, Shaped, Values, Vector
 
 
 @jax.jit

@@ -7,7 +7,7 @@ graphs. Values are ones (float32).
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +18,7 @@ from .._core.compilation import on_accelerator
 from ..construct.edges import sort_pairs, unique_host
 from ..construct.from_arrays import as_format
 from ..formats import COO, FORMATS
-
-if TYPE_CHECKING:
-    from ..shapes import Key
+from ..shapes import Key
 
 
 def rmat(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +16,7 @@ from ..construct.edges import taken
 from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
 from ..graph import Graph
-
-if TYPE_CHECKING:
-    from ..shapes import ArrayLike, Int, Matrix, Shaped, Values
+from ..shapes import ArrayLike, Int, Matrix, Shaped, Values
 
 
 def from_edge_index(

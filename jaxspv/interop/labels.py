@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._core.pytree import is_concrete
 from ..formats import SparseMatrix
 from ..graph import Graph
-
-if TYPE_CHECKING:
-    from ..shapes import Int
-
+from ..shapes import Int
 
 VERTICES = ("parents", "labels")  # fields of results that hold vertices
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +15,10 @@ from .._core.indices import with_pattern
 from .._core.reductions import in_float32 as wide
 from ..algebra.monoids import Monoid, as_monoid, logaddexp, max_, min_, plus
 from ..formats import SparseMatrix
+from ..shapes import Matrix, Number, Shaped
 from .reduce import broadcast_rows, joined
 from .write_rule.call import matrix
 from .write_rule.entries import take
-
-if TYPE_CHECKING:
-    from ..shapes import Matrix, Number, Shaped
 
 _MONOIDS = {"sum": plus, "max": max_, "min": min_, "logsumexp": logaddexp}
 STATISTICS = (*_MONOIDS, "mean", "var", "std")

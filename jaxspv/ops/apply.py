@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,11 +12,9 @@ from jax import Array
 from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid
 from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary, traceable
+from ..shapes import Allowed, Number, Operand
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
 from .write_rule.entries import Entries, at_places_of, entries_in_slots, entries_of, keep
-
-if TYPE_CHECKING:
-    from ..shapes import Allowed, Number, Operand
 
 
 @overloadable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,14 +14,12 @@ from ..algebra.masks import Mask, as_mask
 from ..algebra.operators import BinaryOp
 from ..formats import base
 from ..formats.stored import Stored
+from ..shapes import Allowed, Number, Operand, Places
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
 from .write_rule.entries import Entries, entries_of, keep, sort_entries
 from .write_rule.index import Index, as_index, check_distinct
 from .write_rule.on_host import csr_like, is_listed, is_on_host, listed
 from .write_rule.write import allowed_at, as_accum, cast, merge
-
-if TYPE_CHECKING:
-    from ..shapes import Allowed, Number, Operand, Places
 
 CAST = {"bool", "int32", "int64", "float32", "float64"}  # dtypes
 MOST_PLACES = 1 << 24  # of an axis, for a table of them

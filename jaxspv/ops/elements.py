@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
 from ..formats import SparseMatrix
 from ..formats.vector import SparseVector
+from ..shapes import Bool, Count, Number, Operand, Shaped, Sparse
 from .assign import subassign
 from .write_rule.call import Options, call, format_of, operand
 from .write_rule.entries import Entries, element, entries_of, find, keep
 from .write_rule.index import as_index
-
-if TYPE_CHECKING:
-    from ..shapes import Bool, Count, Number, Operand, Shaped, Sparse
 
 
 def get_element(

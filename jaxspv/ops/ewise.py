@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -11,12 +11,10 @@ from .._core.indices import index_dtype_for
 from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid
 from ..algebra.operators import BinaryOp, as_binary, plus, times
+from ..shapes import Allowed, Number, Operand
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
 from .write_rule.entries import entries_of
 from .write_rule.merge import added, combine, multiplied, slots_for, united, with_dtypes
-
-if TYPE_CHECKING:
-    from ..shapes import Allowed, Number, Operand
 
 
 @overloadable

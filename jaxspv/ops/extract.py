@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from .._core.operations.overload import overloadable
 from .._core.pytree import is_concrete
 from ..formats import CSR
 from ..formats.vector import SparseVector
+from ..shapes import Allowed, Operand, Places
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
 from .write_rule.entries import (
     Entries,
@@ -31,9 +32,6 @@ from .write_rule.entries import (
 )
 from .write_rule.index import Index, as_index
 from .write_rule.on_host import csr_like, is_on_host, listed, padded
-
-if TYPE_CHECKING:
-    from ..shapes import Allowed, Operand, Places
 
 
 @overloadable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,14 +24,12 @@ from ..algebra.semirings import (
     plus_first,
     plus_second,
 )
+from ..shapes import Allowed, Operand
 from .products.common.product import winners
 from .products.mxv.api import mxv, vxm
 from .write_rule.call import Dense, Options, call, operand
 from .write_rule.entries import Entries, entries_of, keep, run_starts, sort_entries, take
 from .write_rule.write import as_accum, common_dtype
-
-if TYPE_CHECKING:
-    from ..shapes import Allowed, Operand
 
 AS_PRODUCTS = {
     plus: (plus_first, plus_second),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,12 +16,10 @@ from ..algebra.operators import as_binary, times
 from ..construct.arguments import check_shape
 from ..construct.from_arrays import from_edges
 from ..formats.vector import vector_from_entries
+from ..shapes import Allowed, Indices, Matrix, Number, Operand, Sparse, Values
 from .write_rule.call import Options, call, format_of, is_dense, matrix, operand
 from .write_rule.entries import Entries, both, entries_of, keep, sort_entries, take
 from .write_rule.slots import search
-
-if TYPE_CHECKING:
-    from ..shapes import Allowed, Indices, Matrix, Number, Operand, Sparse, Values
 
 
 @overloadable

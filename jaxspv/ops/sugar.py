@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from ..formats import SparseMatrix
 from ..formats.base import ours
 from ..formats.stored import Stored
 from ..graph import Graph
+from ..shapes import Allowed, Operand
 from .apply import apply
 from .ewise import ewise_add, ewise_mult, ewise_union
 from .extract import extract, pairs
@@ -21,9 +22,6 @@ from .products.mxm.api import mxm
 from .products.mxv.api import mxv, vxm
 from .write_rule.call import Options, call, format_of, is_dense, operand
 from .write_rule.entries import at_places_of, entries_in_slots, entries_of, take
-
-if TYPE_CHECKING:
-    from ..shapes import Allowed, Operand
 
 
 def where(mask: Allowed, A: Operand, B: Operand | None = None, *, nse: int | None = None) -> Any:

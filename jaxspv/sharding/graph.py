@@ -14,11 +14,12 @@ from jax import Array
 
 from .._core.indices import LIMIT
 from .._core.operations.overload import overloadable
-from .._core.operations.tuples import is_tuple
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static
+from .._core.tuples import is_tuple
 from ..algebra.semirings import Semiring, plus_times
 from ..formats import CSR
 from ..formats.methods import Products
+from ..shapes import Int, Shaped
 from .exchange import on_mesh
 from .partition import Partition
 from .tuples import ShardedTuples
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
 
     from .._core.platforms import Backend
-    from ..shapes import Int, Shaped
 
 
 @pytree_dataclass

@@ -16,21 +16,10 @@ from pallas_kernels.simt.device import capability_of
 
 from .._core.compat import kernels_refused
 from .._core.compilation import is_eager, one_program
-from .._core.derivatives import jvp_of_perturbed
 from .._core.eager.kept import kept
-from .._core.operation import Operation
+from .._core.operation import Operation, Tangent
 from .._core.platforms import BACKENDS, situation
 from .graph import ShardedGraph
-
-
-def differentiated(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The tangent of an operation whose XLA form JAX differentiates: no loop to run backwards."""
-
-    def tangent(primals, tangents, result, **static):
-        del result
-        return jvp_of_perturbed(lambda *p: run(*p, **static), primals, tangents)[1]
-
-    return tangent
 
 
 def spread(G: ShardedGraph, *operands: Any, **static: Any) -> list[str]:
@@ -111,7 +100,7 @@ class MeshOperation(Operation):
 
 
 def mesh_op(
-    name: str, tangent: Callable[..., Any] | None = None, advice: Callable[..., list[str]] = spread
+    name: str, tangent: Tangent | None = None, advice: Callable[..., list[str]] = spread
 ) -> MeshOperation:
     """The operation of a public function on a mesh; a form in one launch would register here."""
     return MeshOperation(f"{name} on a mesh", tangent, advice=advice)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +17,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .._core.indices import LIMIT
+from ..shapes import Int, Num
 
-if TYPE_CHECKING:
-    from ..shapes import Int, Num
 WORD = 32  # bits of a word of a bitmap; the places of a piece are a multiple of it
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import jaxspv as jsp
-from jaxspv._core.operations.tuples import Constant
+from jaxspv._core.tuples import Constant
 
 S = jsp.semirings
 LOGS = np.log(np.array([0.9, 0.5, 0.25, 0.75], np.float32))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv._core.operations.functions import canonical
 from jaxspv.algebra import monoids, operators, semirings
+from jaxspv.algebra.functions import canonical
 
 pytestmark = pytest.mark.fast
 KINDS = (jsp.BinaryOp, jsp.UnaryOp, operators.IndexUnaryOp, jsp.Monoid, jsp.Semiring)

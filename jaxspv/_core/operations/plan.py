@@ -57,17 +57,3 @@ class Plan:
             title = f"  inside {impl}:" if impl is not None else None
             lines += [title, *(f"    {line}" for line in inner)] if title else inner
         return [*lines, *(f"  note: {note}" for note in self.notes)]
-
-
-def foreign_calls_refused(module: Any) -> bool:
-    """Whether a module must hold no calls of handlers that this process registered.
-
-    An export runs in other processes. XLA cannot divide such a call among devices: it would gather
-    whole operands on each. Inside of a `shard_map` over all axes every device has its own call.
-    """
-    axes = module.axis_context
-    spread = getattr(axes, "num_devices", 1) > 1
-    if (mesh := getattr(axes, "mesh", None)) is not None:
-        automatic = set(mesh.axis_names) - set(axes.manual_axes)
-        spread = any(mesh.shape[name] > 1 for name in automatic)
-    return module.lowering_parameters.for_export or spread

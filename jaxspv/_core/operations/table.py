@@ -1,15 +1,18 @@
-"""The forms of an operation, and the choice among them."""
+"""The forms of an operation, the choice among them, the types of their results."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any, Literal
 
-from ..platforms import BACKENDS, PLATFORM_OF, Backend, situation
-from .call import Form, Refuse, never
+import jax
+import jax.numpy as jnp
+
+from ..platforms import BACKENDS, PLATFORM_OF, Backend, inside, situation
+from .call import Call, Form, Refuse, Types, never, structs
 from .plan import Plan
-from .results import results_of
 
 
 class Table:
@@ -100,3 +103,39 @@ class Table:
             listing = "\n  ".join(f"{impl}: {why}" for impl, why in refused)
             raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
         return Plan(self.name, tuple(chosen), tuple(refused), internal=self.internal)
+
+
+@functools.lru_cache(maxsize=4096)
+def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types]:
+    """The structure and the types of an operation's results."""
+    del x64  # part of the key
+
+    def both(*operands, **static):
+        how = {"backend": call.backend, "method": call.method, "platform": "other"}
+        plan = op.plan(*operands, **how, **static)
+        return plan, None if op.types is None else op.types(*operands, **static)
+
+    plan, result = asked(both, call, types)
+    if result is None:
+        impl = plan.chosen[-1]  # the form in XLA, if it did not refuse
+
+        def run(*leaves):
+            platform = PLATFORM_OF.get(impl.backend, "other")
+            with inside(call.where.on(platform)):
+                return impl.run(*jax.tree.unflatten(call.tree, leaves), **dict(call.static))
+
+        result = jax.eval_shape(run, *structs(types))
+    leaves, structure = jax.tree.flatten(result)
+    return structure, tuple((tuple(v.shape), jnp.dtype(v.dtype)) for v in leaves)
+
+
+def asked(fn: Callable[..., Any], call: Call, types: Types) -> Any:
+    """`fn(*operands, **static)` for operands that only have shapes and dtypes."""
+    found = []
+
+    def ask(*leaves):
+        with inside(call.where):
+            found.append(fn(*jax.tree.unflatten(call.tree, leaves), **dict(call.static)))
+
+    jax.eval_shape(ask, *structs(types))
+    return found[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph, register_layout
+from ...shapes import Count, Int, Matrix, Sources
 from ...until import Until, check_until
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished
@@ -29,9 +30,6 @@ from . import tiles as tiles
 from .sources import in_words, of_each, search_sources
 from .tiles import TileRule
 from .xla import search, smallest_parents
-
-if TYPE_CHECKING:
-    from ...shapes import Count, Int, Matrix, Sources
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,15 +18,13 @@ from ..._core.pytree import is_concrete, result_tuple
 from ...formats import CSR
 from ...graph import Graph, as_graph
 from ...native import bind
+from ...shapes import Bool, Float, Indices, Matrix
 from ..common.derivatives import constant
 from ..common.sources import check_source
 from ..common.undirected import is_undirected
 from ..common.weights import with_real_weights
 from ..sssp.api import sssp
 from .betweenness_xla import by_levels, by_tight_edges
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Float, Indices, Matrix
 
 
 def by_distance(

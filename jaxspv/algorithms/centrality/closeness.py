@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,11 +14,9 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
+from ...shapes import Float, Int, Matrix
 from ..bfs.api import many as bfs_of_sources
 from ..common.derivatives import constant
-
-if TYPE_CHECKING:
-    from ...shapes import Float, Int, Matrix
 
 SOURCES = 32  # of a search: the bits of a word
 CARRY = 24  # bits of the lower part of a sum of levels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -14,13 +14,11 @@ from ..._core.pytree import result_tuple
 from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph
 from ...ops.products.mxv.api import mxv, vxm
+from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
 from ..common.derivatives import fixed_point
 from ..common.sources import elsewhere
 from ..common.weights import check_weights, with_real_weights
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 
 
 @result_tuple

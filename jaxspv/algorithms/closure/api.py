@@ -15,8 +15,8 @@ from jax.flatten_util import ravel_pytree
 from ..._core.batching import while_going
 from ..._core.compilation import is_eager, known_while_tracing, to_device
 from ..._core.indices import LIMIT
-from ..._core.operations.tuples import Each, choose, multiplied
 from ..._core.pytree import is_concrete, result_tuple
+from ..._core.tuples import Each, choose, multiplied
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring, min_plus

@@ -11,8 +11,8 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 
 from ..._core.compilation import known_while_tracing
-from ..._core.operations.tuples import choose, multiplied, ones_unless, take
 from ..._core.pytree import is_concrete, pytree_dataclass, static
+from ..._core.tuples import choose, multiplied, ones_unless, take
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring

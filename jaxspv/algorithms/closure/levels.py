@@ -17,8 +17,8 @@ from jax import Array, lax
 
 from ..._core.derivatives import is_zero
 from ..._core.operation import Operation, typed
-from ..._core.operations.tuples import Each, choose, ones_unless, take
 from ..._core.pytree import is_concrete
+from ..._core.tuples import Each, choose, ones_unless, take
 
 WASTE = 2  # places per edge that rows of one length may take
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -17,13 +17,11 @@ from ...formats import CSR
 from ...graph import Graph, as_graph
 from ...ops.ewise import ewise_add, ewise_mult
 from ...ops.products.mxm.api import mxm
+from ...shapes import Float, Matrix
 from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
 from ..triangles.api import of_vertices
-
-if TYPE_CHECKING:
-    from ...shapes import Float, Matrix
 
 
 @reaching

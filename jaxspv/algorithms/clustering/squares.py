@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -17,13 +15,11 @@ from ...algebra.masks import structure
 from ...algebra.semirings import plus_pair
 from ...graph import Graph
 from ...ops.products.mxm.api import mxm
+from ...shapes import Float, Matrix
 from ..common.derivatives import constant
 from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.undirected import undirected
 from ..triangles.api import of_vertices
-
-if TYPE_CHECKING:
-    from ...shapes import Float, Matrix
 
 TOGETHER = 32  # vertices of a batch
 

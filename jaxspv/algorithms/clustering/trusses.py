@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,12 +24,10 @@ from ...native import bind
 from ...ops.apply import apply
 from ...ops.products.common.product import joined
 from ...ops.products.mxm.api import mxm
+from ...shapes import Count, Matrix
 from ..common.derivatives import constant
 from ..common.edges import endpoints_of, kept
 from ..common.undirected import undirected
-
-if TYPE_CHECKING:
-    from ...shapes import Count, Matrix
 
 
 @reaching

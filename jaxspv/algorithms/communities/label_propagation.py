@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -12,11 +12,9 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
+from ...shapes import Bool, Count, Int, Matrix, Vector
 from ...until import iteration_limit
 from ..common.edges import endpoints_of
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Count, Int, Matrix, Vector
 
 
 @result_tuple

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -15,16 +15,13 @@ from ..._core.platforms import Backend, reaching
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
+from ...shapes import Float, Int, Matrix, Real
 from ..common.derivatives import constant
 from ..common.status import finished
 from ..common.undirected import undirected
 from ..common.weights import check_weights, with_real_weights
 from .louvain_xla import Edges, quality_of, share, vectorised
 from .modularity import edge_weights, modularity
-
-if TYPE_CHECKING:
-    from ...shapes import Float, Int, Matrix, Real
-
 
 MOST = 2**30  # the sum of all weights, as integers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -12,12 +12,10 @@ from ..._core.reductions import sum_in_double
 from ...graph import Graph, as_graph
 from ...native import bind
 from ...ops.products.mxv.api import mxv, vxm
+from ...shapes import Float, Matrix, Real, Vector
 from ..common.edges import endpoints_of
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
-
-if TYPE_CHECKING:
-    from ...shapes import Float, Matrix, Real, Vector
 
 
 def modularity(

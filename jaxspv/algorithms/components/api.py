@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -15,10 +15,8 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
+from ...shapes import Int, Matrix
 from ..common.status import finished
-
-if TYPE_CHECKING:
-    from ...shapes import Int, Matrix
 
 
 @result_tuple

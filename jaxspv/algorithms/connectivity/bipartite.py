@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -11,10 +11,8 @@ from ..._core.compilation import one_program
 from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ...graph import Graph, as_graph
+from ...shapes import Bool, Int, Matrix
 from ..components.api import connected_components
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Int, Matrix
 
 
 @result_tuple

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -15,12 +15,10 @@ from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ...graph import Graph
 from ...native import bind
+from ...shapes import Count, Int, Matrix
 from ..common.edges import degrees_without_loops, endpoints_of, kept
 from ..common.status import finished
 from ..common.undirected import undirected
-
-if TYPE_CHECKING:
-    from ...shapes import Count, Int, Matrix
 
 
 @result_tuple

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +15,10 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
+from ...shapes import Int, Matrix
 from ..common.edges import endpoints_of
 from ..common.status import finished
 from ..components.api import connected_components
-
-if TYPE_CHECKING:
-    from ...shapes import Int, Matrix
 
 
 @result_tuple

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,15 +23,13 @@ from ...algebra.semirings import Semiring, as_semiring, min_plus, plus_times
 from ...graph import Graph, as_graph, register_layout
 from ...ops.products.common.elementwise import trace
 from ...ops.products.spmv.api import op as spmv_op
+from ...shapes import Bool, Int, Matrix, Number, Shaped, Vector
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.status import finished
 from .cpu import run_frontier_cpu
 from .jvp import tangent
 from .step import Call, loop_of, of_call, push_of
 from .xla import differs, run_dense, run_frontier
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Int, Matrix, Number, Shaped, Vector
 
 UNTIL = ("reached", "unchanged", "residual", "max_iterations")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -16,9 +16,7 @@ from ...formats import CSR, SparseMatrix
 from ...formats.base import ours
 from ...formats.csr import sorted_csr
 from ...native import bind
-
-if TYPE_CHECKING:
-    from ...shapes import Int, Matrix
+from ...shapes import Int, Matrix
 
 
 @result_tuple

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +17,10 @@ from ...algebra.semirings import min_second
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxv.api import mxv
+from ...shapes import Bool, Int, Key, Matrix
 from ..common.edges import endpoints_of, without_values
 from ..common.status import finished
 from ..common.undirected import undirected
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Int, Key, Matrix
 
 
 @result_tuple

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ...ops.products.mxm.api import mxm
 from ...ops.products.mxv.api import mxv
+from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
 from ..common.sources import elsewhere
 from ..common.status import finished
@@ -31,9 +32,6 @@ from ..common.weights import check_weights, with_real_weights
 from .jvp import implicit_tangent
 from .layout import strength_of
 from .xla import pagerank_xla
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 
 
 @result_tuple

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,11 +16,9 @@ from ..._core.pytree import is_concrete, result_tuple
 from ...formats import CSR
 from ...graph import Graph, as_graph
 from ...native import bind
+from ...shapes import Bool, Int, Matrix
 from ..bfs.api import many as bfs_of_sources
 from ..common.edges import endpoints_of, kept
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Int, Matrix
 
 
 @result_tuple

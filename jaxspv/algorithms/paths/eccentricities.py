@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,14 +14,12 @@ from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
+from ...shapes import Bool, Count, Int, Matrix, Sources
 from ..bfs import native
 from ..bfs.api import bfs
 from ..bfs.api import many as bfs_of_sources
 from ..common.sources import check_source
 from ..common.undirected import undirected
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Count, Int, Matrix, Sources
 
 SOURCES = 32  # of a search: the bits of a word
 

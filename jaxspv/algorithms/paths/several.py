@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,15 +16,13 @@ from ...formats import CSR
 from ...formats.csr import sorted_csr
 from ...graph import Graph, as_graph
 from ...native import bind
+from ...shapes import Count, Int, Matrix, Num
 from ...until import reached
 from ..common.edges import endpoints_of
 from ..common.sources import check_source
 from ..common.weights import check_weights, with_real_weights
 from ..sssp.api import sssp
 from ..sssp.forms import traced_delta
-
-if TYPE_CHECKING:
-    from ...shapes import Count, Int, Matrix, Num
 
 
 @result_tuple

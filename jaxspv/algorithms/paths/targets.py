@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,15 +12,13 @@ from jax import Array, lax
 from ..._core.compilation import one_program
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
+from ...shapes import Bool, Count, Int, Matrix, Num, Vector
 from ...until import reached
 from ..bfs.api import bfs
 from ..common.edges import endpoints_of
 from ..common.sources import check_source, path_to
 from ..common.weights import with_real_weights
 from ..sssp.api import sssp
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Count, Int, Matrix, Num, Vector
 
 
 @result_tuple

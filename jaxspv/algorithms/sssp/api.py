@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph
+from ...shapes import Bool, Count, Int, Matrix, Num, Real, Sources
 from ...until import Until, check_until, iteration_limit
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished, without_negative_cycle
@@ -27,9 +28,6 @@ from .forms import relax, search, shortest_path_tree, traced_delta
 from .layout import choose_delta, surely_in_buckets, with_lengths
 from .tree.jvp import path_tangent
 from .xla import OutEdges, infinity, wraps
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Count, Int, Matrix, Num, Real, Sources
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +21,8 @@ from ...formats import CSR
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxm.api import mxm
+from ...shapes import Bool, Int, Matrix
 from ..common.undirected import undirected
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Int, Matrix
 
 
 @result_tuple

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from jax import Array, lax
 
 from ..._core.indices import narrowed
 from ..._core.pytree import is_concrete, pytree_dataclass, static
+from ...shapes import Bool, Int, UInt
 from ..base import STRUCTURES, SparseMatrix, search_rows
 from ..coo import COO, sort_coo
 from ..csr import CSR
@@ -29,8 +30,6 @@ from .arrangement import (
     sizes,
 )
 
-if TYPE_CHECKING:
-    from ...shapes import Bool, Int, UInt
 LARGE = 10_000  # the paper's rule: tiles of 64 for matrices of a larger order, else of 32
 SPARSE_TILE = 2  # a tile of at most so many entries moves to the remainder
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ from jax import Array
 
 from ..._core.indices import narrowed, with_pattern
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
+from ...shapes import Bool, Int, Shaped, UInt
 from ..base import SparseMatrix, register, search_rows
 from ..coo import COO, sort_coo
 from ..invariants import check, check_places, of_tiles
@@ -26,8 +27,6 @@ from .arrangement import (
     sizes,
 )
 
-if TYPE_CHECKING:
-    from ...shapes import Bool, Int, Shaped, UInt
 SPARSE_TILE = 2  # a tile of at most so many entries moves to the remainder
 SMALL = 1 << 14  # a matrix of fewer entries keeps its tiles: what it could save is nothing
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from ..._core.indices import within
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static
+from ...shapes import Bool, Int, Number, Shaped, UInt
 from ..invariants import check, of_bits, of_vector_tiles
 from ..methods import NoValue
 from ..vector import SparseVector, from_present
 from .arrangement import check_size
-
-if TYPE_CHECKING:
-    from ...shapes import Bool, Int, Number, Shaped, UInt
 
 
 @pytree_dataclass

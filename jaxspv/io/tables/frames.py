@@ -6,7 +6,7 @@ import importlib
 import itertools
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from ...construct.from_arrays import from_edges
 from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels
-
-if TYPE_CHECKING:
-    from ...shapes import Int, Shaped
+from ...shapes import Int, Shaped
 
 
 def numbered(

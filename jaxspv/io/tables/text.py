@@ -6,7 +6,7 @@ import gzip
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +15,11 @@ from ...construct.arguments import check_shape
 from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels
+from ...shapes import Int
 from ..opening import OFFSETS_ANYWAY, ROWS_A_BYTE, existing, refusing, written_whole
 from .frames import ends_of, entries_named, matrix_of, read_parquet, required, to_table, values_of
 from .lines import SEPARATORS, Text, check_delimiter, weight_kind, written
 
-if TYPE_CHECKING:
-    from ...shapes import Int
 LINES = 1 << 16  # of one write
 TABLES = (".parquet", ".feather", ".arrow")
 Column = int | str

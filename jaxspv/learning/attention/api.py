@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,8 @@ from ..._core.platforms import Backend
 from ...ops.products.common.elementwise import trace
 from ...ops.products.sddmm.api import bare, check_ends
 from ...ops.write_rule.call import matrix
+from ...shapes import ArrayLike, Matrix, Num
 from .xla import Dot, Score, op
-
-if TYPE_CHECKING:
-    from ...shapes import ArrayLike, Matrix, Num
 
 
 def attention(

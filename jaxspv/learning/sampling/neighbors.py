@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,10 +22,7 @@ from ...formats.base import ours
 from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import take
-
-if TYPE_CHECKING:
-    from ...shapes import Int, Key, Matrix, Sources, Values
-
+from ...shapes import Int, Key, Matrix, Sources, Values
 
 STEPS = 12  # bits of a mantissa that index the table of logarithms
 UNIT = 22  # fractional bits of a logarithm

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +15,8 @@ from ..._core.indices import lower_bound
 from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import take
+from ...shapes import Int, Key, Matrix, Sources
 from .neighbors import below, bits, check_nodes, rows_of, threshold
-
-if TYPE_CHECKING:
-    from ...shapes import Int, Key, Matrix, Sources
 
 MISSED = 24.0  # a step is accepted but for odds of e^-24
 MOST_TRIALS = 4096

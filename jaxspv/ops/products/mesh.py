@@ -19,15 +19,7 @@ from ...algebra.semirings import Semiring, as_semiring, plus_times
 from ...formats.stored import Stored
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.graph import ShardedGraph
-from ...sharding.operation import (
-    differentiated,
-    explicit_mesh,
-    is_row_sharded,
-    mesh_op,
-    placed,
-    refused,
-    whole,
-)
+from ...sharding.operation import explicit_mesh, is_row_sharded, mesh_op, placed, refused, whole
 from ..apply import applied, bound
 from ..tuples.mesh import multiply as of_tuples
 from ..write_rule.call import Dense, Options, as_operand_mask, call
@@ -111,7 +103,7 @@ def _times_left(x, block, semiring):
     return vxm(x, block, semiring) if x.ndim == 1 else mxm(x.T, block, semiring).T
 
 
-op = mesh_op("product", differentiated(product))
+op = mesh_op("product", "definition")
 op.gpu_forms_in(f"{__package__}.mesh_gpu")
 op.register("collectives")(product)
 
@@ -263,7 +255,7 @@ def _reduced(G: ShardedGraph, add: Monoid, *, axis: int | None) -> Any:
     return on_mesh(body, G, add)
 
 
-reduce_op = mesh_op("reduce", differentiated(_reduced))
+reduce_op = mesh_op("reduce", "definition")
 reduce_op.register("collectives")(_reduced)
 
 
@@ -314,7 +306,7 @@ def _applied(G: ShardedGraph, op: Any, scalar: Any, *, bind: str | None, weak: b
     return on_mesh(body, G, op, scalar, whole=False)
 
 
-apply_op = mesh_op("apply", differentiated(_applied))
+apply_op = mesh_op("apply", "definition")
 apply_op.register("collectives")(_applied)
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.operations.tuples import choose, is_tuple, joined, ones_unless, take
+from ..._core.tuples import choose, is_tuple, joined, ones_unless, take
 from ...algebra.monoids import Monoid, as_monoid
 from ...algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
 from ...formats.stored import Stored

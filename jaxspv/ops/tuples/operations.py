@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..._core.operation import Operation
-from ..._core.operations.tuples import choose, multiplied, ones_unless, take
+from ..._core.tuples import choose, multiplied, ones_unless, take
 from ...formats.tuples import Tuples
 
 product = Operation("product of tuples", "definition")

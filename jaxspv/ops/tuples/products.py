@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..._core.compilation import is_eager
-from ..._core.operations.tuples import Each, choose, multiplied, ones_unless, take
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete
+from ..._core.tuples import Each, choose, multiplied, ones_unless, take
 from ...algebra.masks import check_mask
 from ...formats import COO
 from ...formats.tuples import Tuples

@@ -12,6 +12,7 @@ from ..._core.indices import LIMIT
 from ...algebra.monoids import Monoid, as_monoid, plus
 from ...construct.arguments import narrow
 from ...construct.edges import taken
+from ...shapes import Indices, Values
 from ..graph import ShardedGraph
 from ..partition import partition
 from .local_edges import LocalEdges, agree, put
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from jax.sharding import Mesh, PartitionSpec
 
-    from ...shapes import Indices, Values
     from .local_edges import Agreed
 
 

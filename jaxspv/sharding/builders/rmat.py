@@ -13,14 +13,13 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 
 from ...algebra.monoids import plus
 from ...generators.graphs import check_key, check_odds, check_size, rmat_edges
+from ...shapes import Key
 from ..graph import ShardedGraph
 from ..partition import Partition, partition
 from .redistribute import spread
 
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
-
-    from ...shapes import Key
 
 
 def shard_rmat(

@@ -12,13 +12,12 @@ from ..._core.indices import LIMIT, bucketed, one_value
 from ..._core.pytree import is_concrete
 from ...formats.tuples import Tuples
 from ...graph import Graph, as_graph
+from ...shapes import Matrix
 from ..graph import ShardedGraph
 from ..partition import Partition, partition
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh, PartitionSpec
-
-    from ...shapes import Matrix
 
 
 def shard(

@@ -6,8 +6,8 @@ import pytest
 from test_explain import CALLS, CASES, GRAPHS
 
 import jaxspv as jsp
-from jaxspv._core.jaxprs import equations
 from jaxspv._core.operation import OPERATIONS
+from jaxspv.explaining import equations
 
 
 def given_by(op, impl, call, types):

@@ -37,8 +37,9 @@ pytestmark = pytest.mark.fast
 
 
 def names_of(module):
-    """The names of a module with those that only type checkers import."""
+    """The names of a module as type checkers see them."""
     names = dict(vars(module))
+    names |= {k: v for k, v in vars(shapes).items() if names.get(k) is typing.Any}
     for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             exec(compile(ast.Module(node.body, []), module.__file__, "exec"), names)

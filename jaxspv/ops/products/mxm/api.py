@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,6 +12,7 @@ from ...._core.operations.overload import overloadable
 from ...._core.platforms import Backend
 from ....algebra.semirings import Semiring, as_semiring, plus_times
 from ....formats import SparseMatrix
+from ....shapes import Allowed
 from ...write_rule.call import Options
 from ...write_rule.call import call as write
 from ...write_rule.capacity import settled
@@ -26,9 +27,6 @@ from .plan import methods, plan, remember
 from .result import empty
 
 _ARRAYS = jax.Array, np.ndarray
-
-if TYPE_CHECKING:
-    from ....shapes import Allowed
 
 
 @overloadable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from ....formats import SparseMatrix
 from ....formats.base import ours
 from ....formats.vector import SparseVector
 from ....graph import Graph, linked
+from ....shapes import Allowed, DenseMatrix, Matrix, Operand, Vector
 from ...write_rule.call import Dense, Options, as_operand_mask, as_out, call, is_dense
 from ...write_rule.capacity import finished, with_capacity, with_least_capacity
 from ...write_rule.entries import entries_of
@@ -30,9 +31,6 @@ from ..spmspv import xla as spmspv_xla  # noqa: F401
 from ..spmspv.api import bound_of, multiply_sparse
 from ..spmv.api import op as spmv_op
 from . import spmv_cpu as spmv_cpu
-
-if TYPE_CHECKING:
-    from ....shapes import Allowed, DenseMatrix, Matrix, Operand, Vector
 
 
 @overloadable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -12,13 +12,11 @@ from ...._core.indices import with_pattern
 from ...._core.platforms import Backend
 from ....algebra.semirings import Semiring, as_semiring, plus_times
 from ....formats import SparseMatrix
+from ....shapes import ArrayLike, Matrix, Shaped
 from ...write_rule.call import matrix
 from ..common.dense_products import bare
 from . import cpu as cpu  # registers the form in C++
 from .xla import op, register_chunks, values_in_chunks
-
-if TYPE_CHECKING:
-    from ....shapes import ArrayLike, Matrix, Shaped
 
 
 def sddmm(

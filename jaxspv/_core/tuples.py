@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..pytree import describe, pytree_dataclass
+from .pytree import describe, pytree_dataclass
 
 
 class Constant:

@@ -331,6 +331,7 @@ def _over_lanes(impl: Form, call: Call, leaves: Sequence[Any]) -> list[Any]:
         return jax.tree.leaves(impl.run(*operands, **static))
 
     def by_rule(size, lane, *leaves):
+        assert callable(rule)
         operands, lane = (jax.tree.unflatten(call.tree, v) for v in (leaves, lane))
         return jax.tree.leaves(rule(size, lane, *operands, **static))
 

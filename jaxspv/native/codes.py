@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..algebra import operators
+from . import bind
 
 ADD = {"add": 0, "min": 1, "max": 2}  # of `Monoid.atomic`
 TIMES, FIRST, SECOND, PAIR, MIN_EXTEND, MAX_EXTEND, LOWER, UPPER = range(8)
@@ -28,7 +29,14 @@ SELECTING = {1: (LOWER, UPPER, MIN_EXTEND), 2: (LOWER, UPPER, MAX_EXTEND)}  # ad
 DTYPES = ("float32", "float64", "int32", "int64", "bool")
 
 
-def codes(semiring: Any, dtype: Any, flip: bool = False) -> dict[str, int] | None:
+def refused(semiring: Any, dtype: Any, flip: bool = False) -> str | None:
+    """Why no kernel serves a semiring on values of a dtype, None where they have several."""
+    if dtype is None or codes(semiring, dtype, flip) is None:
+        return "it takes built-in semirings on float32, float64, int32, int64 or bool, all alike"
+    return bind.refused()
+
+
+def codes(semiring: Any, dtype: Any, flip: bool = False) -> Any:
     """The attributes `add` and `mul` of a semiring on values of a dtype; None: not compiled.
 
     Args:

@@ -14,7 +14,6 @@ from pallas_kernels.sssp.widths import most_rounds
 
 from ..._core.batching import vmapped
 from ..._core.compilation import on_gpu
-from ..._core.native_loops import read
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
@@ -26,10 +25,10 @@ from ...ops.products.spmv.api import op as spmv_op
 from ...shapes import Bool, Int, Matrix, Number, Shaped, Vector
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.status import finished
-from .cpu import run_frontier_cpu
+from .cpu import run_frontier
 from .jvp import tangent
-from .step import Call, loop_of, of_call, push_of
-from .xla import differs, run_dense, run_frontier
+from .step import Call, loop_of, of_call
+from .xla import differs, run_dense
 
 UNTIL = ("reached", "unchanged", "residual", "max_iterations")
 
@@ -107,7 +106,8 @@ def fixpoint(
             all walks into each vertex, as log_plus and plus_times need it. It converges where A
             contracts; x0 then has influence, and a gradient. With `monotone` it is the default.
         backend: "xla", "pallas", or None for the fastest that accepts the call.
-        method: "dense", "frontier" or None; see `explain`. On a GPU they are one launch each.
+        method: "dense", "frontier" (on a CPU and an NVIDIA GPU) or None; see `explain`. On a GPU
+            they are one launch each.
 
     Returns:
         `Fixpoint(x, iterations, converged, status)`.
@@ -295,17 +295,9 @@ def vectors_vectorised(axis_size, in_batched, *operands, **static):
 
 @op.register("frontier", backend="cpu", refuse=_not_pushed)
 @of_call
-def _frontier_cpu(call: Call) -> Fixpoint:
-    """The same as native loops, one edge after the other."""
-    found = run_frontier_cpu(loop_of(call, at=read), push_of(call), call.semiring.add.op)
-    return Fixpoint(*found, jnp.int32(0))
-
-
-@op.register("frontier", refuse=_not_pushed, batched=vectors_vectorised)
-@of_call
 def _frontier(call: Call) -> Fixpoint:
-    """The elements that changed push to their out-neighbours; monotone loops."""
-    return Fixpoint(*run_frontier(loop_of(call), push_of(call)), jnp.int32(0))
+    """The elements that changed push to their out-neighbours, one edge after the other."""
+    return Fixpoint(*run_frontier(call), jnp.int32(0))
 
 
 @op.register("dense")

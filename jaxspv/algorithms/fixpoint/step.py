@@ -21,7 +21,7 @@ from ...ops.products.common.elementwise import Elementwise
 from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
 from ...until import Until
-from .xla import Loop, Push, differs
+from .xla import Loop, differs
 
 
 class Call(NamedTuple):
@@ -135,25 +135,3 @@ def _masked(semiring: Semiring, x_dtype, dtype, missing) -> Semiring:
         return jnp.where(differs(x, jnp.full_like(x, missing)), term, identity)
 
     return Semiring(semiring.add, BinaryOp(mul, semiring.mul.name, semiring.mul.params))
-
-
-def push_of(call: Call) -> Push:
-    """The operands of the frontier form: rows, values, product and addition."""
-    semiring, graph, x0, *_ = call
-
-    def mul(x, a):
-        return semiring.add.admit(semiring.mul(x, a))
-
-    one = jnp.zeros(1, x0.dtype), jnp.zeros(1, graph.dtype)
-    dtype = mul(*one).dtype
-    return Push(
-        graph.out.indptr,
-        graph.out.indices,
-        graph.data,
-        mul,
-        str(semiring.add.atomic(dtype)),
-        jnp.int8 if dtype == jnp.bool_ else dtype,
-        dtype,
-        semiring.add.identity_of(dtype)[()],
-        semiring.add.identity_of(x0.dtype)[()],
-    )

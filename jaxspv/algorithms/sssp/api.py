@@ -24,10 +24,10 @@ from ..common.sources import check_source, over, path_to
 from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
 from . import native
-from .forms import relax, search, shortest_path_tree, traced_delta
+from .forms import overflow, relax, search, shortest_path_tree, traced_delta
 from .layout import choose_delta, surely_in_buckets, with_lengths
 from .tree.jvp import path_tangent
-from .xla import OutEdges, infinity, wraps
+from .xla import OutEdges, infinity
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 
@@ -219,19 +219,7 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
     )
     distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
     negative = layout["negative"] if layout else _any_negative(graph)
-    return SSSP(distances, tree, steps, ~negative, _overflow(graph, distances), status)
-
-
-def _overflow(graph: Graph, distances: Array) -> Array:
-    """Whether the sum at an edge of a reached vertex is no finite integer. O(nse)."""
-    if jnp.issubdtype(graph.dtype, jnp.floating):
-        return jnp.asarray(False)
-    tail, _ = graph.out.rowcol()
-    valid = tail < graph.n
-    before = jnp.take(distances, tail, mode="clip")
-    live = valid & (before != infinity(distances.dtype))
-    weights = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
-    return jnp.any(live & wraps(before, weights))
+    return SSSP(distances, tree, steps, ~negative, overflow(OutEdges.of(out), distances), status)
 
 
 def _any_negative(graph: Graph) -> Array:
@@ -257,9 +245,9 @@ def _native(graph, source, until, delta, *, parents, deterministic, max_steps, s
     del delta, sure
     if graph.n == 0 or graph.nse == 0:
         return _run(graph, source, until, _Run(None, parents, deterministic, max_steps, False))
-    distances, tree, steps, converged, overflow = native.search(graph, source, until)
+    distances, tree, *rest = native.search(graph, source, until)
     distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
-    return SSSP(distances, tree, steps, converged, overflow, jnp.int32(0))
+    return SSSP(distances, tree, *rest, jnp.int32(0))
 
 
 def _has_delta(graph, source, until, delta, **_):

@@ -281,7 +281,7 @@ def test_errors_say_what_is_wrong():
 def test_explain_names_what_stands_in_the_way():
     _, A = weighted()
     explain = functools.partial(jsp.explain, "fixpoint", A, start(0), jsp.semirings.min_plus)
-    assert "xla/frontier" in str(explain(monotone=True)).splitlines()[0]
+    assert "cpu/frontier" in str(explain(monotone=True)).splitlines()[0]
     text = str(explain(monotone=True, update=lambda x, y, i, sums: jnp.minimum(x, jnp.sort(y))))
     assert "xla/dense" in text.splitlines()[0] and "`sort`" in text
     assert "not declared monotone" in str(explain())

@@ -28,7 +28,7 @@ def start(dtype=np.float32):
     return jnp.asarray([0, jsp.semirings.min_plus.zero(dtype), jsp.semirings.min_plus.zero(dtype)])
 
 
-@pytest.mark.parametrize("how", [("cpu", "frontier"), ("xla", "frontier"), ("xla", "dense")])
+@pytest.mark.parametrize("how", [("cpu", "frontier"), ("xla", "dense")])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_a_cycle_of_negative_length_does_not_converge(how, dtype):
     backend, method = how

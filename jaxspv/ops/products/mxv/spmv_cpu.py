@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from ...._core.reductions import is_narrow
 from ....native import bind
-from ....native.codes import codes
+from ....native.codes import codes, refused
 from ..row_layouts.diagonals import Diagonals
 from ..spmv.api import (
     added_in_float32,
@@ -36,10 +36,7 @@ def _refuse(semiring, A, x, rows, *, flip) -> str | None:
         return reason
     if isinstance(rows, Diagonals):
         return "the entries are arranged by diagonals, which is faster"
-    dtype = _computed(semiring, A, x, flip)
-    if dtype is None or codes(semiring, dtype, flip) is None:
-        return "it takes built-in semirings on float32, float64, int32, int64 or bool, all alike"
-    return bind.refused()
+    return refused(semiring, _computed(semiring, A, x, flip), flip)
 
 
 @added_in_float32
@@ -49,9 +46,7 @@ def _native(semiring, A, x, rows, *, flip):
     handler = "spmv" if A.compressed == 0 else "spmv_transposed"
     y = jax.ShapeDtypeStruct(A.shape[:1], x.dtype)
     data = jnp.broadcast_to(A.data, A.indices.shape)
-    kind = codes(semiring, x.dtype, flip)
-    assert kind is not None
-    return bind.call(handler, y, A.indptr, A.indices, data, x, **kind)
+    return bind.call(handler, y, A.indptr, A.indices, data, x, **codes(semiring, x.dtype, flip))
 
 
 op.register("native", backend="cpu", refuse=_refuse, batched=columns_vectorised(_native))(_native)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -12,10 +13,11 @@ from ...._core.indices import with_pattern
 from ...._core.platforms import Backend
 from ....algebra.semirings import Semiring, as_semiring, plus_times
 from ....formats import SparseMatrix
+from ....native import bind
+from ....native.codes import codes, refused
 from ....shapes import ArrayLike, Matrix, Shaped
 from ...write_rule.call import matrix
 from ..common.dense_products import bare
-from . import cpu as cpu  # registers the form in C++
 from .xla import op, register_chunks, values_in_chunks
 
 
@@ -82,3 +84,19 @@ def check_ends(A: SparseMatrix, X: Array, Y: Array, names: str = "XY") -> tuple[
 
 
 register_chunks(op, "chunks", values_in_chunks)  # after the forms that are faster
+
+
+def _refuse(semiring, A, X, Y) -> str | None:
+    if A.compressed != 0 or A.index_dtype != jnp.int32:
+        return "it takes entries by row with indices of 32 bits"
+    if X.ndim != 2 or 0 in (A.nse, *X.shape, *Y.shape):
+        return "it takes one head, and something to multiply"
+    alike = X.dtype == Y.dtype and not semiring.add.takes_first
+    return refused(semiring, X.dtype if alike else None)
+
+
+@op.register("native", backend="cpu", refuse=_refuse)
+def _native(semiring, A, X, Y) -> Array:
+    """A dot product in eight parts for each entry."""
+    values = jax.ShapeDtypeStruct((A.nse,), X.dtype)
+    return bind.call("sddmm", values, A.indptr, A.indices, X, Y, **codes(semiring, X.dtype))

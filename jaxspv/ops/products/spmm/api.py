@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...._core.batching import one_by_one
 from ...._core.compilation import array_of, on_gpu, one_program
 from ...._core.indices import index_dtype_for, narrowed
 from ...._core.platforms import Backend
+from ...._core.reductions import is_narrow
 from ....algebra.masks import Mask
 from ....algebra.semirings import as_semiring
 from ....formats import SparseMatrix
 from ....formats.stored import Stored
 from ....graph import Graph, linked
+from ....native import bind
+from ....native.codes import codes, refused
 from ...write_rule.call import Options, as_operand_mask
 from ...write_rule.write import as_accum, write_vector
 from ..common.dense_products import spmm as op
 from ..common.product import joined, positions_as
-from . import cpu as cpu  # registers the kernel in C++
-from . import xla as xla  # registers the others
+from .xla import columns_together, no_dense_fold, result_dtype, widened
 
 
 class _How(NamedTuple):
@@ -141,3 +146,29 @@ def allowed_at(mask: Mask, Y: Array, flip: bool) -> Array:
         )
     allowed = mask.allowed()
     return jnp.broadcast_to(along(allowed, flip) if allowed.ndim == 1 else allowed, Y.shape)
+
+
+def _not_native(semiring, A, X, transposed, *, flip) -> str | None:
+    if reason := no_dense_fold(semiring, A, X, transposed, flip=flip):
+        return reason
+    if A.index_dtype != jnp.int32:
+        return "it takes indices of 32 bits"
+    dtype = result_dtype(semiring, A, X, flip)
+    wide, x = jax.eval_shape(functools.partial(widened, dtype=dtype), A, X)
+    computed = jnp.dtype("float32") if is_narrow(dtype) else dtype
+    alike = wide.dtype == x.dtype == computed
+    return refused(semiring, x.dtype if alike else None, flip)
+
+
+def _native(semiring, A, X, transposed, *, flip):
+    """A loop in C++ over entries for each row and 16 columns."""
+    dtype = result_dtype(semiring, A, X, flip)
+    A, X = widened(A, X, dtype)
+    rows = A.asformat("csr")
+    Y = jax.ShapeDtypeStruct((A.shape[0], X.shape[1]), X.dtype)
+    operands = rows.indptr, rows.indices, jnp.asarray(rows.data), X
+    return bind.call("spmm", Y, *operands, **codes(semiring, X.dtype, flip)).astype(dtype)
+
+
+_batched = columns_together(_native, one_by_one)
+op.register("native", backend="cpu", refuse=_not_native, batched=_batched)(_native)

@@ -15,7 +15,7 @@ from ....algebra.semirings import Semiring
 from ....formats import CSC, CSR
 from ....formats.vector import SparseVector
 from ....native import bind
-from ....native.codes import codes
+from ....native.codes import codes, refused
 from ..common.product import product, take
 
 
@@ -145,16 +145,13 @@ def refuse(semiring: Any, A: Any, x: Any, allowed: Any, *, flip: bool, nse: int)
         return "there is nothing to multiply"
     if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):
         return "only the XLA loops detect that a sum was clamped"
-    if A.dtype != x.dtype or semiring.add.takes_first or codes(semiring, A.dtype, flip) is None:
-        return "it takes built-in semirings on float32, float64, int32, int64 or bool, all alike"
-    return bind.refused()
+    alike = A.dtype == x.dtype and not semiring.add.takes_first
+    return refused(semiring, A.dtype if alike else None, flip)
 
 
 def multiply(semiring: Any, A: Any, x: Any, allowed: Any, *, flip: bool, nse: int) -> SparseVector:
     """Columns of A are added to a dense array; each row of A looks its columns up in x."""
     m, n = A.shape
-    kind = codes(semiring, A.dtype, flip)
-    assert kind is not None
     results = tuple(
         jax.ShapeDtypeStruct(shape, dtype)
         for shape, dtype in (((nse,), jnp.int32), ((nse,), A.dtype), ((), jnp.int32))
@@ -168,7 +165,7 @@ def multiply(semiring: Any, A: Any, x: Any, allowed: Any, *, flip: bool, nse: in
         columns=A.compressed,
         rows=m,
         extent=n,
-        **kind,
+        **codes(semiring, A.dtype, flip),
     )
     overflow = (found > nse) | A.overflow | x.overflow
     return SparseVector(data, indices, jnp.minimum(found, nse), overflow, (m,))

@@ -20,9 +20,8 @@ from ..common.product import Factors, Pairs, joined_tangent, picked_tangent, pro
 from ..row_layouts import bins, diagonals
 from ..row_layouts.diagonals import Diagonals
 from ..row_layouts.layout import Rows
-from ..row_layouts.padded import ell_spmv, sell_spmv
 from .jvp import cotangents, is_bilinear, winning_slots
-from .xla import csr_spmv
+from .xla import csr_spmv, ell_spmv, sell_spmv
 
 
 def _tangent(primals, tangents, y, *, flip):

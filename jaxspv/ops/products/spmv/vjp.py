@@ -132,7 +132,7 @@ def _columns_in_cpp(indptr, indices, w, x, data, rows, ranked, *, n_cols):
     if x is not None:
         operands = indptr, indices, w, x, None, rows, ranked
         by_values, _ = _gather_and_scatter(*operands, n_cols=n_cols)
-    kind = codes(plus_times, w.dtype)
-    assert kind is not None
     y = jax.ShapeDtypeStruct((n_cols,), w.dtype)
-    return by_values, bind.call("spmv_transposed", y, indptr, indices, data, w, **kind)
+    return by_values, bind.call(
+        "spmv_transposed", y, indptr, indices, data, w, **codes(plus_times, w.dtype)
+    )

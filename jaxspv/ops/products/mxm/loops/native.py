@@ -74,10 +74,8 @@ def multiply_natively(
     indptr, indices, data, total = bind.call(
         "mxm",
         (
-            jax.ShapeDtypeStruct((a.shape[0] + 1,), jnp.int32),
-            jax.ShapeDtypeStruct((nse,), jnp.int32),
-            jax.ShapeDtypeStruct((nse,), dtype),
-            jax.ShapeDtypeStruct((), jnp.int32),
+            *(typed(jnp.int32, a.shape[0] + 1), typed(jnp.int32, nse)),
+            *(typed(dtype, nse), typed(jnp.int32)),
         ),
         *(a.indptr, a.indices, b.indptr, b.indices, *places),
         *(jnp.asarray(M.data).astype(dtype) for M in (a, b)),

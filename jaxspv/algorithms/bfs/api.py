@@ -21,6 +21,7 @@ from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph, register_layout
+from ...native import bind
 from ...shapes import Count, Int, Matrix, Sources
 from ...until import Until, check_until
 from ..common.sources import check_source, over, path_to
@@ -203,7 +204,7 @@ def _persistent(graph, source, until, *, parents, deterministic, bounds):
     return BFS(levels, tree, num_levels, status)
 
 
-@op.register("native", backend="cpu", refuse=native.refuse, batched=_together)
+@op.register("native", backend="cpu", refuse=bind.refused, batched=_together)
 def _native(graph, source, until, *, parents, deterministic, bounds):
     """Direction-optimizing, in C++."""
     if graph.n == 0 or graph.nse == 0:
@@ -273,7 +274,7 @@ def _persistent_sources(graph, sources, *, parents, deterministic):
     return _of_levels(levels, tree)._replace(status=status)
 
 
-@many.register("native", backend="cpu", refuse=native.refuse, batched=_sources_separately)
+@many.register("native", backend="cpu", refuse=bind.refused, batched=_sources_separately)
 def _native_sources(graph, sources, *, parents, deterministic):
     """A bit a source, 64 sources a word, in C++."""
     how = {"parents": parents, "deterministic": deterministic}

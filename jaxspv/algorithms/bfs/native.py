@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,13 +12,6 @@ from ...native import bind
 from ...until import Until
 
 KINDS = ("reached", "unchanged", "max_iterations", "or", "and")  # by their numbers in `until.h`
-
-
-def refuse(graph: Graph, *_: Any, **__: Any) -> str | None:
-    """Why the kernels cannot serve a call: a sentence, or None."""
-    if graph.out.index_dtype != jnp.int32:
-        return "it takes indices of 32 bits"
-    return bind.refused()
 
 
 def search(

@@ -110,13 +110,7 @@ def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:
     return new, jnp.any(new != labels)
 
 
-def _not_native(graph) -> str | None:
-    if graph.out.index_dtype != jnp.int32:
-        return "it takes indices of 32 bits"
-    return bind.refused()
-
-
-@op.register("native", backend="cpu", refuse=_not_native, batched="vmap")
+@op.register("native", backend="cpu", refuse=bind.refused, batched="vmap")
 def _native(graph):
     """Afforest in C++."""
     if graph.n == 0 or graph.nse == 0:

@@ -15,7 +15,6 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Sources
-from ..bfs import native
 from ..bfs.api import bfs
 from ..bfs.api import many as bfs_of_sources
 from ..common.sources import check_source
@@ -118,7 +117,7 @@ def _types(graph, vertices):
 farthest = Operation("eccentricity", types=_types)
 
 
-@farthest.register("native", backend="cpu", refuse=native.refuse)
+@farthest.register("native", backend="cpu", refuse=bind.refused)
 def _in_cpp(graph: Graph, vertices: Array) -> tuple[Array, Array]:
     A = graph.out
     return bind.call("eccentricities", _types(graph, vertices), A.indptr, A.indices, vertices)
@@ -190,7 +189,7 @@ def _numbers(*_: Any) -> Any:
 widest = Operation("diameter", types=_numbers)
 
 
-@widest.register("native", backend="cpu", refuse=native.refuse)
+@widest.register("native", backend="cpu", refuse=bind.refused)
 def _widest_in_cpp(graph: Graph, start: Array | None, limit: Array) -> tuple[Array, ...]:
     A, given = graph.out, start is not None
     first = start if given else np.int32(0)

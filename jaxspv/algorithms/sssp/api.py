@@ -245,9 +245,9 @@ def _native(graph, source, until, delta, *, parents, deterministic, max_steps, s
     del delta, sure
     if graph.n == 0 or graph.nse == 0:
         return _run(graph, source, until, _Run(None, parents, deterministic, max_steps, False))
-    distances, tree, *rest = native.search(graph, source, until)
+    distances, tree, steps, converged, wrapped = native.search(graph, source, until)
     distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
-    return SSSP(distances, tree, *rest, jnp.int32(0))
+    return SSSP(distances, tree, steps, converged, wrapped, jnp.int32(0))
 
 
 def _has_delta(graph, source, until, delta, **_):

@@ -15,12 +15,12 @@ from jax import Array, lax
 
 from ..._core.indices import Keys, index_dtype_for, lower_bound, with_index_dtype, with_pattern
 from ..._core.pytree import pytree_dataclass, static
+from ..._core.tuples import take as take
 from ...algebra.monoids import plus
 from ...formats import COO, FORMATS
 from ...formats.stored import Stored
 from ...formats.vector import SparseVector
 from .slots import kept, matches, unite
-from .slots import taken as take
 
 PLAIN = ("coo", "csr", "csc")  # formats of results
 

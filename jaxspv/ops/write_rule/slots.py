@@ -14,6 +14,7 @@ from jax import Array
 
 from ..._core.indices import Keys, lower_bound
 from ..._core.operation import Operation, typed
+from ..._core.tuples import take
 from ...native import bind
 from ...native.codes import DTYPES
 
@@ -77,18 +78,11 @@ def _kept_by_slots(chosen, keys, data, overflow, *, capacity, shape) -> Any:
     slots, count = chosen_slots(chosen, capacity=capacity, dtype=jnp.dtype(keys[0].dtype))
     is_valid = slots < chosen.shape[0]
     moved = tuple(
-        jnp.where(is_valid, taken(k, slots), extent).astype(k.dtype)
+        jnp.where(is_valid, take(k, slots), extent).astype(k.dtype)
         for k, extent in zip(keys, shape, strict=True)
     )
     count, fits = jnp.minimum(count, capacity), count <= capacity
-    return moved, taken(data, slots), count, overflow | ~fits
-
-
-def taken(values: Array, slot: Array) -> Array:
-    """`values[slot]`; a slot past the end reads the last one, which the caller masks."""
-    if values.shape[0] == 0:
-        return jnp.zeros((*slot.shape, *values.shape[1:]), values.dtype)
-    return jnp.take(values, slot, axis=0, mode="clip")
+    return moved, take(data, slots), count, overflow | ~fits
 
 
 def _types_of_search(keys: Keys, wanted: Keys) -> Any:

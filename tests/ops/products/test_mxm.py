@@ -303,7 +303,7 @@ def test_places_beyond_2_to_the_32():
 
 def test_blocks_of_rows(monkeypatch):
     """Dense accumulators of two rows, steps that end inside a row and inside a block."""
-    monkeypatch.setattr("jaxspv.ops.products.mxm.dense.CELLS", 2 * N)
+    monkeypatch.setattr("jaxspv.ops.products.mxm.methods.CELLS", 2 * N)
     A, B = matrix(A_CELLS, (M, L)), matrix(B_CELLS, (L, N))
     mask = ~jsp.structure(matrix(MASK_CELLS, (M, N)))
     for semiring in (jsp.semirings.plus_times, jsp.semirings.any_first, jsp.semirings.lor_lor):

@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from ...._core.derivatives import is_zero, jvp_of_perturbed
 from ...._core.reductions import gather
+from ...._core.tuples import take as take
 from ....algebra import operators
 from ....algebra.monoids import Monoid, plus
 from ....algebra.semirings import Semiring
@@ -36,13 +37,6 @@ def positions_as(semiring: Any, dtype: Any) -> Any:
     if mul is None or mul.position is None or mul.index_dtype == dtype:
         return semiring
     return dataclasses.replace(semiring, mul=dataclasses.replace(mul, index_dtype=str(dtype)))
-
-
-def take(x: Array, index: Array) -> Array:
-    """`x[index]`; an index past the end reads the last element (the caller masks it)."""
-    if x.shape[0] == 0:
-        return jnp.zeros(index.shape, x.dtype)
-    return jnp.take(x, index, axis=0, mode="clip")
 
 
 def safe(data: Array, valid: Array, fill: int = 0) -> Array:

@@ -13,6 +13,7 @@ from ....formats import Tiled
 from ....formats.base import serves
 from ....formats.tiled.vector import BitVector
 from ....formats.vector import SparseVector
+from ..spmv.api import multiply_values
 from .api import needs_columns, op
 
 _SCALARS = ("float32", "int32")
@@ -34,7 +35,7 @@ def _not_here(semiring, A, x, flip) -> str | None:
         return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
     if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):
         return "kernels do not detect the overflow of integer path lengths"
-    mul = _scalar_product(semiring, flip)
+    mul = multiply_values(semiring, flip)
     out = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
     if out.dtype.name not in _SCALARS:
         return f"kernels combine float32 and int32 values, not {out.dtype}"
@@ -42,13 +43,6 @@ def _not_here(semiring, A, x, flip) -> str | None:
         return f"the monoid `{semiring.add.name}` has no atomic"
     reason = scalar_jaxpr.refuse(mul, A.dtype, x.dtype)
     return None if reason is None else f"`{semiring.mul.name}`: {reason}"
-
-
-def _scalar_product(semiring, flip):
-    def mul(a, x):
-        return semiring.add.admit(semiring.mul(x, a) if flip else semiring.mul(a, x))
-
-    return mul
 
 
 def _not_pushed(semiring, A, x, allowed, *, flip, nse) -> str | None:
@@ -69,7 +63,7 @@ def _finish(out, A, x, nse) -> SparseVector:
 
 
 def _common(semiring, A, x, allowed, flip, nse) -> tuple[Entries, Result]:
-    mul = _scalar_product(semiring, flip)
+    mul = multiply_values(semiring, flip)
     term = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
     words = None if allowed is None else BitVector.from_bool(allowed).words
     add = semiring.add.atomic(term.dtype)

@@ -1,10 +1,13 @@
 """Functions of scalars as code of kernels, where and how they were traced."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxspv as jsp
 from jaxspv._core.compat import kernels_refused
 from pallas_kernels.products.spmv import csr_spmv
 from pallas_kernels.simt import scalar_jaxpr
@@ -83,6 +86,31 @@ def nearly(name, grid, halves):
 @pytest.mark.parametrize("name", NEARLY)
 def test_functions_that_are_nearly_right(name):
     nearly(name, HOST, halves=4)
+
+
+def sums_of_exponentials(lengths, grid, rng):
+    """Asserts y[i] = log sum exp(a + x) over rows of so many entries, in one launch."""
+    indptr = np.append(0, np.cumsum(lengths)).astype(np.int32)
+    a = rng.normal(size=indptr[-1]).astype(np.float32) * 3
+    x = rng.normal(size=900).astype(np.float32) * 20 - 200
+    x[::7] = -np.inf
+    indices = rng.integers(0, x.size, a.size).astype(np.int32)
+    semiring = ScalarSemiring.of(jnp.add, jsp.operators.logaddexp.fn, -np.inf, jnp.float32)
+    found = csr_spmv(*map(jnp.asarray, (indptr, indices, a, x)), semiring=semiring, grid=grid)
+    terms = a.astype(np.float64) + x[indices]
+    want = [np.logaddexp.reduce(terms[i:j], initial=-np.inf) for i, j in pairwise(indptr)]
+    np.testing.assert_allclose(found, want, rtol=2e-6)
+
+
+def test_logarithms_of_sums():
+    rng = np.random.default_rng(0)
+    sums_of_exponentials([3, 0, 1, 40, 1, 900, 7, 0], HOST, rng)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("lengths", [[3] * 5000, [900] * 300, [2**20, 5]])
+def test_native_logarithms_of_sums(lengths):
+    sums_of_exponentials(lengths, DEFAULT_GRID, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("device", ["A100", "H100", "H200", "B200"])

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.operations.tuples import take
+from .._core.tuples import take
 from .._core.pytree import describe, pytree_dataclass
 from ..formats.tuples import Tuples
 

@@ -13,7 +13,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import as_graph
-from ..bfs import native
+from ...native import bind
 from ..bfs.api import op as bfs_op
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished
@@ -125,7 +125,7 @@ def _clusters(graph, root):
 
 
 @op.register("bfs", backend="pallas", refuse=lambda graph, root: kernels_refused())
-@op.register("bfs", backend="cpu", refuse=native.refuse)
+@op.register("bfs", backend="cpu", refuse=bind.refused)
 @op.register("bfs")
 def _bfs(graph, root):
     """The parents of a breadth-first search."""

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.graph import ShardedGraph
-from ...sharding.operation import differentiated, mesh_op, refused, whole
+from ...sharding.operation import mesh_op, refused, whole
 from .common import is_sparse
 from .products import mxv, vxm
 
@@ -30,7 +30,7 @@ def _multiplied(local: Local, x: Any, semiring: Any, values: Any, *, flip: bool)
     return local.everywhere(local.fold_rows(partial, semiring.add))
 
 
-op = mesh_op("product of tuples", differentiated(_product), advice=lambda *_, **__: [])
+op = mesh_op("product of tuples", "definition", advice=lambda *_, **__: [])
 op.register("collectives")(_product)
 
 

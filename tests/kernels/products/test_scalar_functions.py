@@ -126,3 +126,13 @@ def test_they_lower_in_one_launch(device):
 @pytest.mark.parametrize("name", NEARLY)
 def test_native(name):
     nearly(name, DEFAULT_GRID, halves=10)
+
+
+def test_additions_by_exponentials_are_for_the_kernel_of_tuples():
+    """It combines less often, in rows of many entries."""
+    if reason := kernels_refused():
+        pytest.skip(reason)
+    A = jsp.from_dense(np.eye(40, dtype=np.float32))
+    for semiring, name in (("log_plus", "csr_spmv_tuples"), ("min_plus", "csr_spmv")):
+        text = lower(lambda A, x, s=semiring: jsp.mxv(A, x, s), A, jnp.ones(40))
+        assert name in text and ("tuples" in text) == ("tuples" in name)

@@ -283,15 +283,17 @@ def test_graphs_take_tuples_as_their_matrix_does():
 def test_sharded_graphs_are_refused_with_the_way_out():
     A, _ = GRAPHS[0]
     s, x0 = S.argmin_plus(), (jnp.zeros(9), jnp.arange(9, dtype=jnp.int32))
-    G = jsp.shard(A, jax.make_mesh((1,), ("d",)))
+    G, T = (jsp.shard(M, jax.make_mesh((1,), ("d",))) for M in (A, A.with_data(s.lift(A.data))))
     for call in (
         lambda: jsp.closure(G, start=0),
         lambda: jsp.fixpoint(G, x0, s, monotone=True),
         lambda: jsp.fixpoint(G, x0[0], "min_plus", monotone=True),
-        lambda: jsp.vxm(x0, G, s),
-        lambda: jsp.mxv(G, x0, s),
         lambda: jsp.ewise_add(G, G, s.add),
-        lambda: G.with_data(s.lift(G.data)),
+        lambda: jsp.closure(T, s, start=0),
+        lambda: jsp.fixpoint(T, x0, s, monotone=True),
+        lambda: jsp.ewise_add(T, T, s.add),
+        lambda: jsp.reduce(T, s.add),
+        lambda: jsp.bfs(T, 0),
     ):
         with pytest.raises((TypeError, ValueError, NotImplementedError), match=r"`unshard\(\)`"):
             call()

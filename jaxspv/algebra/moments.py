@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from .._core.tuples import take
 from .families import both_lifted, made
@@ -57,11 +58,14 @@ def _moments(name: str, sizes: int, mixed: Any, of_two: Any, lift: Any) -> Semir
         )
 
     def whole(terms):
-        level = logaddexp.reduce(terms[0], 0)
-        logs = terms[0] - _finite(level)
-        return level, *mixed(
-            _shares(terms[0], level), logs, terms[1:], lambda v: jnp.sum(v, 0), lambda v: v
-        )
+        peak = _finite(jnp.max(lax.stop_gradient(terms[0]), 0))
+        share = jnp.exp(terms[0] - peak)
+        total = jnp.sum(share, 0)
+        nothing = total == 0
+        total = jnp.where(nothing, 1, total)
+        log = jnp.log(total) + peak
+        rest = terms[0] - log, terms[1:], lambda v: jnp.sum(v, 0), lambda v: v
+        return jnp.where(nothing, -jnp.inf, log), *mixed(share / total, *rest)
 
     zero, one = (-np.inf, *(0.0,) * sizes), (0.0,) * (1 + sizes)
     return made(name, add, mul, zero, one, lift, by_segments=by_segments, whole=whole)

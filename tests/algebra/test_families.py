@@ -188,9 +188,12 @@ def test_k_best_against_sorting(k):
     rng = np.random.default_rng(k)
     best = S.k_best(k)
 
-    def paths():
+    def paths(most=4):
+        """Costs below `most`, so that few or many are equal."""
         many = int(rng.integers(0, k + 1))
-        found = sorted((float(c), e, e) for e, c in enumerate(rng.integers(0, 4, many)))
+        ids = rng.permutation(many).tolist()
+        costs = rng.integers(0, most, many)
+        found = sorted((float(c), e, e) for e, c in zip(ids, costs, strict=True))
         return found + [(np.inf, 2**31 - 1, 2**31 - 1)] * (k - many)
 
     def leaves(found):
@@ -203,5 +206,15 @@ def test_k_best_against_sorting(k):
             best.add.op(leaves(x), leaves(y)), leaves(sorted(x + y)[:k]), strict=True
         ):
             np.testing.assert_array_equal(got, want)
+        for most in (4, 10**6):  # of several lists, in lanes
+            lanes = [[paths(most) for _ in range(6)] for _ in range(2)]
+            terms = [[leaves(p) for p in lane] for lane in lanes]
+            stacked = jax.tree.map(lambda *v: np.stack(v), *(jax.tree.map(
+                lambda *v: np.stack(v), *lane) for lane in terms))  # fmt: skip
+            sums = jax.vmap(lambda t: best.add.reduce(t, 0))(stacked)
+            for i, lane in enumerate(lanes):
+                want = leaves(sorted(p for found in lane for p in found)[:k])
+                for got, each in zip(sums, want, strict=True):
+                    np.testing.assert_array_equal(got[i], each)
         product = sorted(a + b for a, *_ in x for b, *_ in y)[:k]
         np.testing.assert_array_equal(best.mul(leaves(x), leaves(y))[0], product)

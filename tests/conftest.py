@@ -2,12 +2,11 @@
 
 import gc
 import importlib.metadata
-import itertools
 import os
-import pathlib
 import random
 import shutil
 import tempfile
+import threading
 
 if shutil.which("nvidia-smi") is None:
     # Most of the time goes into compiling: without LLVM's optimisations it takes 0.7 of it, and
@@ -23,6 +22,7 @@ import jax
 import long_tests
 import pytest
 from graph_files import data_folder
+from jax._src.interpreters import mlir
 from long_tests import draws
 
 THOROUGH = os.environ.get("JAXSPV_THOROUGH") == "1"
@@ -59,10 +59,28 @@ def keep_programs():
             jax.config.update(name, value)
 
 
+def share_contexts(most=10):
+    """Lowers that many programs in one MLIR context, as JAX 0.12 does: a new one takes longer than
+    most programs of tests."""
+    kept, make = threading.local(), mlir.make_ir_context
+
+    def context():
+        if mlir.ir.Context.current is not None:  # a program inside of one that is lowered
+            return make()
+        kept.uses = getattr(kept, "uses", 0) + 1
+        if kept.uses % most == 1:
+            kept.context = make()
+        return kept.context
+
+    mlir.make_ir_context = context
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     """Shares programs; a thorough run draws its own seed, so that the report can name it."""
     share_programs(config)
+    if jax.__version_info__ < (0, 12):
+        share_contexts()
     if THOROUGH and config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
 
@@ -119,19 +137,15 @@ def pytest_collection_finish(session):
     gc.set_threshold(100_000, 50, 50)
 
 
-MAPS = pathlib.Path("/proc/self/maps")
-MOST_MAPS = 30_000  # Linux ends a process at 65,530; every compiled program takes about 24
-tests_done = itertools.count(1)
+MOST_PROGRAMS = 1_000  # Linux ends a process at 65,530 memory maps; a program takes about 24
 
 
 def pytest_runtest_teardown(item):
     """Lets go of compiled programs before there are so many that LLVM runs out of memory maps."""
     keep_programs()
-    if next(tests_done) % 20 == 0 and MAPS.exists():
-        with MAPS.open("rb") as lines:
-            if sum(1 for _ in lines) > MOST_MAPS:
-                jax.clear_caches()
-                gc.collect()
+    if len(jax.devices()[0].client.live_executables()) > MOST_PROGRAMS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

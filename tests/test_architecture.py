@@ -13,7 +13,6 @@ import jaxspv
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = sorted([*ROOT.glob("jaxspv/**/*.py"), *ROOT.glob("pallas_kernels/**/*.py")])
 OTHERS = sorted(p for d in ("tests", "benchmarks", "examples") for p in ROOT.glob(f"{d}/**/*.py"))
-pytestmark = pytest.mark.fast
 
 # From the ground up; a module may import its own layer and those before it. A module that is not
 # named here joins the layer of the highest one it imports.
@@ -43,19 +42,21 @@ def for_types_only(node):
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
+@functools.cache
 def imports_of(path):
     """Absolute dotted names of everything a file imports, inside functions too."""
-    package = path.relative_to(ROOT).parts[:-1]
+    package, names = path.relative_to(ROOT).parts[:-1], []
     open_nodes = [ast.parse(path.read_text())]
     while open_nodes:
         node = open_nodes.pop()
         open_nodes += [] if for_types_only(node) else list(ast.iter_child_nodes(node))
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             stem = ".".join([*base, *([node.module] if node.module else [])])
-            yield from (f"{stem}.{alias.name}" for alias in node.names)
+            names += [f"{stem}.{alias.name}" for alias in node.names]
+    return names
 
 
 MODULES = {dotted(path): path for path in PACKAGES}

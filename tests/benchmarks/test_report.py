@@ -7,8 +7,6 @@ import pytest
 
 from benchmarks.report import stored, summary, table, write
 
-pytestmark = pytest.mark.fast
-
 DOCUMENTS = stored.all_stored()
 
 

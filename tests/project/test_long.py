@@ -5,10 +5,9 @@ import functools
 import types
 
 import long_tests
+import numpy as np
 import pytest
 from long_tests import draws
-
-pytestmark = pytest.mark.fast
 
 
 @functools.cache
@@ -37,6 +36,15 @@ def test_the_quick_part_has_cases_of_every_kind(monkeypatch, share, period):
     quick = set(range(60)) - set(marked)
     assert abs(len(quick) - 60 * share) <= 3
     assert {k % period for k in quick} == set(range(period))
+
+
+def test_the_quick_part_has_every_value_of_every_parameter():
+    for sizes in ((5, 5), (2, 5), (3, 4, 2), (7, 1)):
+        names = ["t.py::f[" + "-".join(map(str, v)) + "]" for v in np.ndindex(sizes)]
+        chosen = long_tests.quick(names, max(sizes) / len(names))
+        assert len(chosen) == max(sizes)
+        for place, size in enumerate(sizes):
+            assert {np.unravel_index(k, sizes)[place] for k in chosen} == set(range(size))
 
 
 def test_a_case_asked_for_by_its_id_is_never_long(monkeypatch):

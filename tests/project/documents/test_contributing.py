@@ -3,10 +3,8 @@
 import re
 
 import map_of_code
-import pytest
 from test_architecture import LAYERS, ROOT
 
-pytestmark = pytest.mark.fast
 TEXT = map_of_code.PAGE.read_text()
 
 

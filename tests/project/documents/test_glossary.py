@@ -6,9 +6,6 @@ import pathlib
 import re
 import tokenize
 
-import pytest
-
-pytestmark = pytest.mark.fast
 ROOT = pathlib.Path(__file__).parents[3]
 RETIRED = (
     "turning", "told", "tells?", "telling", r"letters?(?! \d)", "mail", "meetings?", "dealt",

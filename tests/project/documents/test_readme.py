@@ -10,13 +10,13 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/**/*.md")])
-pytestmark = pytest.mark.fast
 
 
 def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.fast
 def test_the_ten_lines_print_what_the_readme_says():
     (code,), (output,) = blocks("python"), blocks("text")
     assert len([line for line in code.splitlines() if line and "import" not in line]) <= 10

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.tuples import take
 from .._core.pytree import describe, pytree_dataclass
+from .._core.tuples import take
 from ..formats.tuples import Tuples
 
 

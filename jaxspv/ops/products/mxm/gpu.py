@@ -27,8 +27,7 @@ from ....algebra.semirings import Semiring, plus_times
 from ....formats import CSC, CSR, SparseMatrix
 from ....formats.csr import sorted_csr
 from .dot import compacted
-from .methods import no_dots, op
-from .result import Result, matrix_of, sorted_mask, term_dtype
+from .result import Result, term_dtype
 
 SCALARS = ("float32", "int32", "bool")
 
@@ -227,26 +226,3 @@ def _functions(semiring, a, b):
         return total.astype(_word(term))
 
     return mul, combine, (_word(a), _word(b), *[jnp.dtype(jnp.int32)] * 3)
-
-
-def no_dot_kernel(semiring, A, B, mask, *_, **__) -> str | None:
-    """Why dot products by a kernel are refused, or None."""
-    return no_dots(semiring, A, B, mask) or no_kernels(semiring, A, B, mask)
-
-
-@op.register("dot", backend="pallas", refuse=no_dot_kernel)
-def _dot_on_gpu(semiring, A, B, mask, found, *, nse, size, products):
-    """For each place of the mask, a row of A meets a column of B, 32 in a warp: one kernel."""
-    columns, wanted = sorted_csr(B.T).T, sorted_mask(mask)
-    assert wanted is not None  # else refused
-    return matrix_of(multiply_places(semiring, sorted_csr(A), columns, wanted, nse=nse), A, B)
-
-
-@op.register("rows", backend="pallas", refuse=no_kernels)
-def _rows(semiring, A, B, mask, found, *, nse, size, products):
-    """Rows of few products sorted by warps, others marked and accumulated by CTAs: kernels."""
-    if found is None:
-        r = multiply_by_rows(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=nse)
-    else:
-        r = in_order(found, B.shape[1], term_dtype(semiring, A.dtype, B.dtype), nse=nse)
-    return matrix_of(r, A, B)

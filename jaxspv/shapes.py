@@ -46,6 +46,6 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        if name.startswith("_"):
+        if not name[:1].isupper():
             raise AttributeError(name)
         return Any

@@ -124,9 +124,9 @@ def _clusters(graph, root):
     return SpanningTree(parents, status)
 
 
-@op.register("bfs", backend="pallas", refuse=lambda graph, root: kernels_refused())
-@op.register("bfs", backend="cpu", refuse=bind.refused)
 @op.register("bfs")
+@op.register("bfs", backend="cpu", refuse=bind.refused)
+@op.register("bfs", backend="pallas", refuse=lambda graph, root: kernels_refused())
 def _bfs(graph, root):
     """The parents of a breadth-first search."""
     found = bfs_op(graph, root, None, parents=True, deterministic=False, bounds=())

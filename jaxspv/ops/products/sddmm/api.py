@@ -83,9 +83,6 @@ def check_ends(A: SparseMatrix, X: Array, Y: Array, names: str = "XY") -> tuple[
     return X.shape[1:-1]
 
 
-register_chunks(op, "chunks", values_in_chunks)  # after the forms that are faster
-
-
 def _refuse(semiring, A, X, Y) -> str | None:
     if A.compressed != 0 or A.index_dtype != jnp.int32:
         return "it takes entries by row with indices of 32 bits"
@@ -100,3 +97,6 @@ def _native(semiring, A, X, Y) -> Array:
     """A dot product in eight parts for each entry."""
     values = jax.ShapeDtypeStruct((A.nse,), X.dtype)
     return bind.call("sddmm", values, A.indptr, A.indices, X, Y, **codes(semiring, X.dtype))
+
+
+register_chunks(op, "chunks", values_in_chunks)  # after the forms that are faster

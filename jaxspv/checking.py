@@ -26,7 +26,8 @@ NOT_CONVERGED = {  # by the class of the result
     "SSSP": "a negative cycle is reachable, or `max_steps` were too few",
     "SoftSSSP": "the sum over walks diverges, or `max_iterations` were too few",
     "PageRank": "`max_iterations` were too few for `tol`",
-    "Fixpoint": "only a bound on the iterations stopped it",
+    "Fixpoint": "only a bound on the iterations stopped it, or a sum of integers did not fit",
+    "Closure": "only a bound on the iterations stopped it, or a sum of integers did not fit",
 }
 
 

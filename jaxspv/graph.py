@@ -121,6 +121,15 @@ class Graph(Products):
         return self.out.dtype
 
     @property
+    def T(self) -> SparseMatrix:
+        """The transpose of the matrix, whose arrays it shares."""
+        return self.out.T
+
+    def todense(self) -> Shaped[Array, "n n"]:
+        """The matrix as an array, 0 where no edge is."""
+        return self.out.todense()
+
+    @property
     def exists(self) -> Bool[Array, " n"] | None:
         """(n,) bool: the vertices that are no ghosts of `pad`; None where all are."""
         if self.num_vertices is None:

@@ -114,6 +114,9 @@ def scalar(value: Any, dtype: Any) -> Any:
 def as_array(leaf: Any) -> Any:
     """A leaf as an array whose type is not weak: numbers of any kind share a program."""
     if isinstance(leaf, jax.Array):
+        if leaf.dtype.itemsize > 4 and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+            dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)  # made while x64 was enabled
+            return leaf if dtype == leaf.dtype else lax.convert_element_type(leaf, dtype)
         weak = leaf.aval.weak_type
         return lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
     if isinstance(leaf, (np.ndarray, np.generic)):

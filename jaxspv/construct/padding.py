@@ -118,4 +118,7 @@ def unpad(result: _Result, G: Graph) -> _Result:
             return leaf[..., :count]
         return jnp.asarray(np.asarray(leaf)[..., :count])
 
-    return jax.tree.map(cut, result)
+    def one(found: Any) -> Any:
+        return found.of_first(G.n, count) if hasattr(found, "of_first") else cut(found)
+
+    return jax.tree.map(one, result, is_leaf=lambda found: hasattr(found, "of_first"))

@@ -80,6 +80,10 @@ def read_mtx(
         header.check(path, compressed=format != "coo")
         field, symmetry = header.field, header.symmetry
         data, (row, col), shape = _entries(path, header, start, progress)
+        if dup is plus and data.dtype.kind in "iu" and np.abs(data.astype(float)).sum() >= 2**31:
+            whole = scipy.sparse.coo_array((data.astype(f"{data.dtype.kind}8"), (row, col)), shape)
+            whole.sum_duplicates()  # the sums then say which dtype holds them
+            data, (row, col) = whole.data, whole.coords
         if symmetry != "general" and shape[0] != shape[1]:
             raise ValueError(f"it is {symmetry} but of shape {shape}")
         dtype = mtx_dtype(data, field) if dtype is None else dtype

@@ -127,7 +127,8 @@ def _of_sums(A: Stored) -> Any:
 def _mean(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
     axis = _axis(A, axis, out)
     if dtype is None:
-        dtype = jnp.result_type(A.dtype, jnp.float32)
+        of_jax = jax.eval_shape(jnp.mean, jax.ShapeDtypeStruct((1,), A.dtype)).dtype
+        dtype = jnp.promote_types(of_jax, jnp.float32)
     return _sum(A, axis, dtype) / float(_places(A, axis))
 
 
@@ -237,7 +238,7 @@ def _diagonal(A: Any, k: int) -> Array:
         hit, found = np.flatnonzero(col - row == k), np.zeros(length, values.dtype)
         found[np.minimum(row, col)[hit]] = values[hit]
         return to_device(found)
-    return _diagonal_program(A, k)
+    return _diagonal_program(A, k) if length > 0 else jnp.zeros(0, A.dtype)
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -124,6 +124,9 @@ def item(A: Any, index: Any) -> Any:
             raise IndexError(f"a vector has one index; got {len(index)}.")
         return extract(A, index)
     index = index if isinstance(index, tuple) else (index,)
+    if any(i is None for i in index):
+        raise IndexError("a matrix has two axes and gets no further one by None.")
+    index = tuple(slice(None) if i is Ellipsis else i for i in index)
     if len(index) > 2:
         raise IndexError(f"a matrix has two indices; got {len(index)}.")
     if len(index) == 2 and all(map(_is_listed, index)):

@@ -162,3 +162,72 @@ def test_a_file_is_written_whole_or_stays(tmp_path):
         assert name == "/dev/null"
     with pytest.raises(FileNotFoundError, match="nowhere"):
         jsp.save_npz(tmp_path / "nowhere" / "graph.npz", A)
+
+
+# ---- What strangers ran into ----
+
+
+def test_sums_of_a_file_that_exceed_its_dtype(tmp_path):
+    path, header = tmp_path / "a.mtx", "%%MatrixMarket matrix coordinate integer general\n2 2 3\n"
+    path.write_text(header + "1 1 2000000000\n1 1 2000000000\n2 2 16777217\n")
+    with pytest.raises(ValueError, match="do not fit int32"):
+        jsp.read_mtx(path)
+    with jax.enable_x64(True):
+        assert jsp.read_mtx(path).data.tolist() == [4_000_000_000, 16_777_217]
+
+
+def test_means_of_wide_integers():
+    with jax.enable_x64(True):
+        assert jsp.from_dense(np.array([[2**40 + 1, 0]])).mean() == 2**39 + 0.5
+    assert jsp.from_dense(np.array([[1, 0]], np.int8)).mean() == 0.5
+
+
+def test_sums_over_paths_that_exceed_their_integers():
+    for weight, fits in ((2**30, False), (5, True)):
+        edges = np.full(3, weight, np.int32)
+        A = jsp.from_edges([0, 1, 2], [1, 2, 3], edges, shape=(5, 5))
+        x0 = jnp.array([0] + [2**31 - 1] * 4, jnp.int32)
+        found = [jsp.closure(A, s, start=0) for s in ("min_plus", "max_plus")]
+        found.append(jsp.fixpoint(A, x0, "min_plus", monotone=True))
+        assert [bool(r.converged) for r in found] == [fits] * 3
+        if fits:
+            assert found[0].x.tolist() == [0, 5, 10, 15, 2**31 - 1]
+            continue
+        for r in found:
+            with pytest.raises(ValueError, match="integers did not fit"):
+                jsp.check(r)
+
+
+def test_forests_of_padded_graphs():
+    A = jsp.from_edges([0, 1], [1, 2], [1.0, 2.0], shape=(4, 4))
+    P = jsp.pad(A, n=6, nse=8)
+    found, want = jsp.unpad(jsp.minimum_spanning_forest(P), P), jsp.minimum_spanning_forest(A)
+    for mine, theirs in zip(found, want, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_matrices_that_were_made_under_64_bits():
+    with jax.enable_x64(True):
+        A = jsp.from_dense(np.array([[0, 2.0], [3, 0]]))
+    assert A.dtype == np.float64
+    x = jnp.ones(2)
+    assert (A @ x).tolist() == jax.jit(lambda x: A @ x)(x).tolist() == [2, 3]
+    assert (A @ A).todense().tolist() == [[6, 0], [0, 6]]
+    assert jsp.mxv(A, x, "min_plus").tolist() == [3, 4]
+    assert jax.grad(lambda x: (A @ x).sum())(x).tolist() == [3, 2]
+
+
+def test_indices_and_arguments_out_of_the_usual():
+    A = jsp.from_dense(np.array([[0, 2.0, 1], [2, 0, 3], [1, 3, 0]]))
+    assert (A[...].todense() == A.todense()).all() and A[..., 1].todense().tolist() == [2, 0, 3]
+    assert A.diagonal(5).shape == (0,)
+    with pytest.raises(IndexError, match="None"):
+        A[None]
+    with pytest.raises(TypeError, match="`k` must be an integer"):
+        jsp.k_truss(A, 3.5)
+    with pytest.raises(ValueError, match="`k` must be 2 or more"):
+        jsp.k_truss(A, 1)
+    G = jsp.prepare(A)
+    assert (G.T.todense() == A.todense().T).all() and (G.todense() == A.todense()).all()
+    with pytest.raises(ValueError, match="at least one vertex"):
+        jsp.hits(jsp.from_edges([], [], shape=(0, 0)))

@@ -230,9 +230,11 @@ def _numbers(G: Any, algorithm: str, weighted: bool) -> Graph:
 
     Raises:
         TypeError: weights are complex.
-        ValueError: a concrete weight is infinite or NaN.
+        ValueError: there is no vertex, or a concrete weight is infinite or NaN.
     """
     graph = as_graph(G, algorithm, ("mxv",))
+    if graph.n == 0:
+        raise ValueError(f"{algorithm} needs at least one vertex.")
     if not weighted:
         return graph.with_data(jnp.ones(graph.nse, jnp.float32))
     graph = with_real_weights(graph, algorithm)

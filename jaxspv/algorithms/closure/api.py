@@ -29,6 +29,7 @@ from ...ops.tuples.operations import product
 from ...ops.write_rule.on_host import is_listed
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.derivatives import fixed_point
+from ..common.weights import fits
 from ..fixpoint.api import Fixpoint
 from ..fixpoint.xla import differs
 from ..paths.acyclic import topological_sort
@@ -50,7 +51,8 @@ class Closure(NamedTuple):
     Attributes:
         x: (n,) an array, or a pytree of arrays (n, ...): the sum over all paths to each vertex.
         iterations: int32, products that were needed; of an acyclic graph its levels.
-        converged: bool; False: only a bound on the iterations stopped the loop.
+        converged: bool; False: only a bound on the iterations stopped the loop, or a sum of
+            integers did not fit its dtype.
     """
 
     x: Any
@@ -115,8 +117,16 @@ def closure(
     if T.shape != (n, n):
         raise ValueError(f"`A` must be square; got {T.shape}.")
     until = check_until(until, UNTIL, "closure", n)
-    star = semiring.star if star is None else star
     x0 = _start(semiring, T, start, n)
+    found = _solved(semiring, T, x0, star, until)
+    if semiring.add.of_tuples or len(jax.tree.leaves((T.values, x0))) != 2:
+        return found
+    exact = fits(semiring, T.places.with_data(T.data), found.x)
+    return found if exact is True else found._replace(converged=found.converged & exact)
+
+
+def _solved(semiring: Semiring, T: Tuples, x0: Any, star: Any, until: Any) -> Closure:
+    n, star = T.shape[0], semiring.star if star is None else star
     if until is None and not n:
         return Closure(x0, jnp.int32(0), jnp.asarray(True))
     if until is None and is_concrete(T.places):

@@ -14,6 +14,7 @@ from ..._core.compat import kernels_refused
 from ..._core.compilation import is_eager, on_accelerator, one_program, to_device
 from ..._core.operation import Operation
 from ..._core.platforms import Backend, reaching
+from ..._core.pytree import is_concrete
 from ...algebra.masks import structure
 from ...algebra.operators import identity
 from ...algebra.semirings import plus_pair
@@ -51,8 +52,9 @@ def k_truss(
         Differentiable in their values.
 
     Raises:
-        TypeError: G is no graph.
-        ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
+        TypeError: G is no graph, or k no integer.
+        ValueError: G is not square, its pattern, where it is concrete, is not symmetric, or a
+            concrete k is less than 2.
 
     Cost: "native" and "peeling" O(edges^1.5 log(degree)) at most; "rounds" a masked product of the
     adjacency with itself a round, rounds as long as edges go.
@@ -68,7 +70,11 @@ def k_truss(
     """
     graph = undirected(G, "k_truss")
     how = {"backend": backend, "method": method}
-    k = np.int32(k) if isinstance(k, int) else k
+    if np.ndim(k) or not jnp.issubdtype(jnp.result_type(k), jnp.integer):
+        raise TypeError(f"`k` must be an integer; got {k!r}.")
+    if is_concrete(k) and int(k) < 2:
+        raise ValueError(f"`k` must be 2 or more; got {int(k)}.")
+    k = np.int32(k) if is_concrete(k) else jnp.asarray(k, jnp.int32)
     A = graph.out
     if is_eager(A) and A.nse and A.sorted and A.unique and not on_accelerator(A.data):
         return _on_host(A, k, **how)

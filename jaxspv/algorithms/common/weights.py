@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from ..._core.compilation import by_numpy, known_while_tracing
 from ..._core.eager.kept import kept
 from ..._core.pytree import is_concrete
+from ...algebra.semiring import Semiring
 from ...graph import Graph, arrays_of
 
 
@@ -26,6 +28,24 @@ def with_real_weights(graph: Graph, algorithm: str) -> Graph:
             "`A.with_data(abs(A.data))`."
         )
     return graph
+
+
+def fits(semiring: Semiring, A: Any, x: Any) -> Array | bool:
+    """Whether no sum of integers along an edge of a matrix left its dtype and counts in x, where
+    `x[j] = add over i of mul(x[i], A[i, j])`."""
+    overflow = getattr(semiring.mul, "overflow", None)
+    if overflow is None or not jnp.issubdtype(x.dtype, jnp.integer):
+        return True
+    return _fits(semiring, A, x)
+
+
+@jax.jit
+def _fits(semiring: Semiring, A: Any, x: Array) -> Array:
+    row, col = A.rowcol()
+    here, there = (x.at[v].get(mode="fill", fill_value=0) for v in (row, col))
+    reached = (row < A.shape[0]) & (here != semiring.add.identity_of(x.dtype))
+    left = semiring.mul.overflow(here, A.data) & (there == semiring.mul(here, A.data))
+    return ~jnp.any(reached & left)
 
 
 class Facts(NamedTuple):

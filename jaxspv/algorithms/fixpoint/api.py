@@ -25,6 +25,7 @@ from ...ops.products.spmv.api import op as spmv_op
 from ...shapes import Bool, Int, Matrix, Number, Shaped, Vector
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.status import finished
+from ..common.weights import fits
 from .cpu import run_frontier
 from .jvp import tangent
 from .step import Call, loop_of, of_call
@@ -42,7 +43,8 @@ class Fixpoint(NamedTuple):
         iterations: int32, steps taken.
         converged: bool; False: only a bound on the iterations stopped the loop (of a `monotone` one
             because a cycle improves x for ever, as one of negative length over min_plus), or a sum
-            that is not idempotent grew to infinity or NaN.
+            that is not idempotent grew to infinity or NaN, or one of integers did not fit (of a
+            `closure` or a `monotone` loop).
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
@@ -132,7 +134,12 @@ def fixpoint(
     """
     loop = _Loop(update, operands, sums, until, monotone, closure)
     call = _checked(A, x0, semiring, loop)
-    return finished(op(*call[0], **call[1], backend=backend, method=method), "fixpoint")
+    found = op(*call[0], **call[1], backend=backend, method=method)
+    if monotone or closure:
+        found = found._replace(
+            converged=found.converged & fits(call[0][0], call[0][1].out, found.x)
+        )
+    return finished(found, "fixpoint")
 
 
 class _Loop(NamedTuple):

@@ -70,15 +70,21 @@ def k_truss(
     """
     graph = undirected(G, "k_truss")
     how = {"backend": backend, "method": method}
-    if np.ndim(k) or not jnp.issubdtype(jnp.result_type(k), jnp.integer):
-        raise TypeError(f"`k` must be an integer; got {k!r}.")
-    if is_concrete(k) and int(k) < 2:
-        raise ValueError(f"`k` must be 2 or more; got {int(k)}.")
-    k = np.int32(k) if is_concrete(k) else jnp.asarray(k, jnp.int32)
+    k = _checked(k)
     A = graph.out
     if is_eager(A) and A.nse and A.sorted and A.unique and not on_accelerator(A.data):
         return _on_host(A, k, **how)
     return one_program(_k_truss, graph, jnp.asarray(k, jnp.int32), **how)
+
+
+def _checked(k: Any) -> Any:
+    if np.ndim(k) or not jnp.issubdtype(jnp.result_type(k), jnp.integer):
+        raise TypeError(f"`k` must be an integer; got {k!r}.")
+    if not is_concrete(k):
+        return jnp.asarray(k, jnp.int32)
+    if int(k) < 2:
+        raise ValueError(f"`k` must be 2 or more; got {int(k)}.")
+    return np.int32(k)
 
 
 def _on_host(A: CSR, k: Any, **how: Any) -> CSR:

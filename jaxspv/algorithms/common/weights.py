@@ -41,6 +41,7 @@ def fits(semiring: Semiring, A: Any, x: Any) -> Array | bool:
 
 @jax.jit
 def _fits(semiring: Semiring, A: Any, x: Array) -> Array:
+    assert semiring.mul.overflow is not None
     row, col = A.rowcol()
     here, there = (x.at[v].get(mode="fill", fill_value=0) for v in (row, col))
     reached = (row < A.shape[0]) & (here != semiring.add.identity_of(x.dtype))

@@ -111,9 +111,8 @@ def launch(
     memory is `arrays` of each of them, flat, by name, and `control`: CONTROL_WORDS + more_control
     int32, zero at the start, the first CONTROL_WORDS those of grid_barrier; with None for
     more_control there is none. Without `arrays` it is a namespace, None under names of `optional`
-    that are not given. If the kernel has a grid
-    barrier, all CTAs must be resident together (`device.resident_ctas`). shared_words: the most
-    that k.shared may allocate. Refuses vmap.
+    that are not given. If the kernel has a grid barrier, all CTAs must be resident together
+    (`device.resident_ctas`). shared_words: the most that k.shared may allocate. Refuses vmap.
 
     axes: inside of a `shard_map`, all axes of its mesh in their order: one launch on each device,
     which may write the arrays of the others. The kernels of all devices must run at the same

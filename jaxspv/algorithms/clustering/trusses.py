@@ -26,6 +26,7 @@ from ...ops.apply import apply
 from ...ops.products.common.product import joined
 from ...ops.products.mxm.api import mxm
 from ...shapes import Count, Matrix
+from ...until import iteration_limit
 from ..common.derivatives import constant
 from ..common.edges import endpoints_of, kept
 from ..common.undirected import undirected
@@ -74,16 +75,17 @@ def k_truss(
     A = graph.out
     if is_eager(A) and A.nse and A.sorted and A.unique and not on_accelerator(A.data):
         return _on_host(A, k, **how)
-    return one_program(_k_truss, graph, jnp.asarray(k, jnp.int32), **how)
+    return one_program(_k_truss, graph, k, **how)
 
 
 def _checked(k: Any) -> Any:
-    if np.ndim(k) or not jnp.issubdtype(jnp.result_type(k), jnp.integer):
+    k = iteration_limit("k", k)  # what int32 cannot hold stands for the largest
+    if np.ndim(k):
         raise TypeError(f"`k` must be an integer; got {k!r}.")
     if not is_concrete(k):
-        return jnp.asarray(k, jnp.int32)
-    if int(k) < 2:
-        raise ValueError(f"`k` must be 2 or more; got {int(k)}.")
+        return k
+    if k < 2:
+        raise ValueError(f"`k` must be 2 or more; got {k}.")
     return np.int32(k)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import json
 import operator
@@ -77,16 +78,16 @@ class Algebraic:
     """
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if type(other) is not type(self):
             return NotImplemented
         (mine, tree), (theirs, other_tree) = jax.tree.flatten(self), jax.tree.flatten(other)
         return tree == other_tree and all(map(_same, mine, theirs))
 
     def __hash__(self) -> int:  # not JAX's of the structure, which leaves out static fields
-        fields = dataclasses.fields(self)  # pyright: ignore[reportArgumentType]
-        values = [getattr(self, f.name) for f in fields if f.metadata.get("static")]
-        parts = [getattr(self, f.name) for f in fields if not f.metadata]
-        return hash((type(self), *values, *(part for part in parts if isinstance(part, Algebraic))))
+        static, parts = _names_in(type(self))
+        return hash((type(self), static(self), *(p for p in parts(self) if isinstance(p, Algebraic))))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         place = None if jax.tree.leaves(self) else _NAMED.get(self)
@@ -105,6 +106,14 @@ def named(module: str, names: dict[str, Any]) -> None:
 
 def _named(module: str, name: str) -> Any:
     return getattr(importlib.import_module(module), name)
+
+
+@functools.cache
+def _names_in(cls: Any) -> tuple[Callable[[Any], tuple[Any, ...]], ...]:
+    """What reads the static fields of a class, and its leaves."""
+    fields = dataclasses.fields(cls)
+    static = [f.name for f in fields if f.metadata.get("static")]
+    return _getter(static), _getter([f.name for f in fields if not f.metadata])
 
 
 def _same(x: Any, y: Any) -> bool:

@@ -1,200 +1,204 @@
-"""Clusters that grow breadth-first together and are joined: what `rooted.py` does first.
+"""Clusters of vertices that warps grow breadth-first and join: what `rooted.py` does first.
 
-Seeds are a root and vertices in a pseudo-random order: one in SEEDS at first, then more wherever
-the frontier is small, each time twice as many (eight times once half of the vertices are claimed),
-until all were tried. So the levels are few, whatever the diameter, and in the end every vertex is
-in a cluster. An edge that is met between two clusters joins their sets, unless one set holds both:
-the larger root of the two becomes a child, by a compare-and-swap, and its cluster keeps the edge.
+A warp grows a few clusters at a time, from a queue of its own in shared memory, without waiting for
+others: all that is near its seeds stays in L2. It takes blocks of 32 vertices in a pseudo-random
+order, and seeds are those that nobody has claimed. A cluster has at most DEPTH levels. So paths to
+seeds are short, whatever the diameter, and in the end every vertex is in a cluster. An edge that is
+met between two clusters joins their sets, unless one set holds both: the larger root of the two
+becomes a child, by a compare-and-swap, and its cluster keeps the edge.
 """
 
-import dataclasses
 import functools
 from typing import Any, NamedTuple
 
-from ..frontier.append import put, range_count, reserve, write_ranges
-from ..frontier.carry import Carry
-from ..frontier.control import Rotation
+from ..frontier.append import range_count, reserve, write_ranges
 from ..rows.flatten import LONG, PIECE, flatten
 
-SEEDS = 512  # one vertex in so many is a seed at first
-UNROLL = 4  # entries that a lane has in flight
-# control words 40..47: four rotating groups of QUEUED and CUT, the vertices and pieces of long rows
-# of the next level; then the number of clusters
-GROUPS, QUEUED, CUT, CLUSTERS = 40, 0, 1, 48
+DEPTH = 12  # levels of a cluster, 15 at most
+FEW = 8  # vertices in the queue of a warp that needs no further seed
+RING = 256  # places of a warp's queue, a power of 2
+UNROLL = 2  # entries that a lane has in flight
+BLOCK = 32  # vertices that a warp takes to look for seeds
+TICKET, CUT, CLUSTERS = 40, 41, 42  # control words: of blocks, pieces of long rows and clusters
 NONE = -1  # no cluster, no edge
+LEVEL = 28  # the bit of a tag where the level of a vertex begins; the number of its seed is below
 
 
 class Sizes(NamedTuple):
-    """n: vertices. bits: of the order of the seeds. wide: a frontier that needs no more seeds.
-    pieces: of long rows, at most.
-    """
+    """n: vertices. bits: of the order of the blocks. pieces: of long rows, at most."""
 
     n: int
     bits: int
-    wide: int
     pieces: int
-
-
-@dataclasses.dataclass
-class State(Carry):
-    """The carry of the levels: the frontier is start .. start + count - 1 of the queue, and as many
-    pieces of long rows as `cut`, from `low` on."""
-
-    start: Any
-    count: Any
-    low: Any
-    cut: Any
-    tried: Any  # vertices that were tried as seeds
-    tries: Any  # how many the next ones are
-    clusters: Any
-    turn: Any
-    ok: Any  # 0: a barrier expired
 
 
 class Clusters:
     """The clusters of one launch.
 
-    m.cluster: of each vertex its seed, NONE before it is claimed. m.parents: of a vertex the one
-    that claimed it; of a seed a seed of the same set with a smaller number, or itself. m.edges: at
-    a seed that is not the root of its set, the edge (u, v) that joined it.
+    m.tree: two words of each vertex: its seed, NONE before it is claimed; and the vertex that
+    claimed it, of a seed a seed of the same set with a smaller number, or itself. m.edges: at a
+    seed that is not the root of its set, the edge (u, v) that joined it.
     """
 
     def __init__(self, k: Any, m: Any, c: Sizes):
         self.k, self.m, self.c = k, m, c
-        self.groups = Rotation(k, m.control, GROUPS, 2)
         self.warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
+        self.ring, self.at = k.shared(shared_words(k.threads)), k.warp * RING
         self.root = k.load(m.root, 0)
         self.first_thread = (k.cta == 0) & (k.thread == 0)
 
     def grow(self):
-        """Grows all clusters; returns (ok, how many there are, levels)."""
-        k, c = self.k, self.c
-        size, most = 1 << c.bits, c.n // c.wide + c.bits + 16  # every level claims or tries
-        valid = k.cast(k.below(self.root, c.n), "i32")
+        """Grows all clusters; returns (ok, how many there are)."""
+        k, control = self.k, self.m.control
+        valid = k.below(self.root, self.c.n)
         self._initialise(valid)
-        (ok,) = k.grid_barrier(self.m.control)
-        first = State.of(count=valid, tries=max(size // SEEDS, 1), clusters=valid, ok=ok)
-
-        def left(s):
-            return (s.count > 0) | (s.cut > 0) | (s.tried < size)
-
-        going = lambda s: (s.ok != 0) & left(s) & (s.turn < most)  # noqa: E731
-        last = first.loop(k, going, self._level)
-        return last.ok & k.cast(~left(last), "i32"), last.clusters, last.turn
+        (ok,) = k.grid_barrier(control)
+        k.if_(ok != 0, lambda: self._grow(valid))
+        ok, cut, clusters = k.grid_barrier(control, [(control, CUT), (control, CLUSTERS)])
+        k.if_(ok != 0, lambda: k.distribute(cut, self.warps, self._piece))
+        return ok & k.grid_barrier(control)[0], clusters
 
     def _initialise(self, valid):
         k, m, root = self.k, self.m, self.root
 
         def vertex(v):
-            k.store(m.parents, v, v)
-            k.store(m.cluster, v, k.where(v == root, root, NONE))
+            k.store_pair(m.tree, 2 * v, k.where(v == root, root, NONE), v)
 
         k.spread(self.c.n, vertex)
-        mine = self.first_thread & (valid != 0)
-        for array in (m.queue, m.seeds):
-            k.store(array, 0, root, mask=mine)
+        mine = self.first_thread & valid
+        k.store(m.seeds, 0, root, mask=mine)
         k.store(m.first, root, NONE, mask=mine)
         k.store(m.control, CLUSTERS, 1, mask=mine)
 
-    def _level(self, s: State) -> None:
-        """Clusters claim the neighbours of the frontier, and new seeds themselves."""
-        k, control = self.k, self.m.control
-        self.groups.clear(s.turn)
-        self.group, self.end = self.groups.group(s.turn), s.start + s.count
-        self.end_of_cut = s.low + s.cut
-        size, few = 1 << self.c.bits, s.count < self.c.wide
-        more = k.where(few, k.minimum(s.tries, size - s.tried), 0)
-        tries = k.minimum(s.tries, max(size >> 3, 1)) * k.where(self.end > self.c.n // 2, 8, 2)
-        k.distribute(s.count, self.warps, lambda i, valid: self._vertices(s.start + i, valid))
-        k.distribute(s.cut, self.warps, lambda i, valid: self._pieces(s.low + i, valid))
-        k.distribute(more, self.warps, lambda i, valid: self._try(s.tried + i, valid))
-        words = self.group + QUEUED, self.group + CUT, CLUSTERS
-        found = k.grid_barrier(control, [(control, word) for word in words])
-        s.start, s.low = self.end, self.end_of_cut
-        s.ok, s.count, s.cut, s.clusters = found
-        s.tried, s.tries = s.tried + more, k.where(few, tries, s.tries)
-        s.turn = s.turn + 1
+    def _grow(self, valid):
+        """This warp's clusters, until no vertex is left; the first has the root.
 
-    def _vertices(self, i, valid):
+        The queue is head .. tail - 1, modulo RING, of vertices and tags: the seed of a vertex and
+        its level. left: vertices of the block from `base` on that may become seeds, as bits. more:
+        whether there are further blocks.
+        """
+        k = self.k
+        first = k.cast((k.cta == 0) & (k.warp == 0) & valid, "i32")
+        self._put(0, self.root, self.root, (first != 0) & (k.lane == 0))
+
+        def going(head, tail, base, left, more):
+            del base
+            return (head != tail) | (left != 0) | (more != 0)
+
+        def step(head, tail, base, left, more):
+            few = tail - head < FEW
+            take = few & (left == 0) & (more != 0)
+            base, left, more = k.if_(take, self._take_block, base, left, more)
+            seed = few & (left != 0)
+            tail = k.if_(seed, lambda: self._seed(base + k.ctz(left), tail), tail)[0]
+            left = k.where(seed, left & (left - 1), left)
+            k.sync_warp()
+            many = k.minimum(tail - head, 32)
+            place = self.at + ((head + k.lane) & (RING - 1))
+            u, tag = (k.load(self.ring, 2 * place + j) for j in range(2))
+            k.sync_warp()
+            tail = self._vertices(u, tag, k.lane < many, head + many, tail)
+            return head + many, tail, base, left, more
+
+        k.while_(going, step, 0, first, 0, 0, 1)
+
+    def _put(self, i, vertex, tag, mask):
+        """Place i of the queue gets a vertex."""
+        place = self.at + (i & (RING - 1))
+        for j, word in enumerate((vertex, tag)):
+            self.k.store(self.ring, 2 * place + j, word, mask=mask)
+
+    def _take_block(self):
+        """The next block: its first vertex, which of its vertices are free, whether there are
+        more."""
+        k, m, bits = self.k, self.m, self.c.bits
+        ticket = reserve(k, m.control, TICKET, k.const(1, "i32"))
+        block = ticket
+        for factor in (0x9E3779B1, 0x85EBCA6B):  # each step permutes the numbers of so many bits
+            block = (block * factor) & ((1 << bits) - 1)
+            block = block ^ k.shr(block, (bits + 1) // 2)
+        more = k.below(ticket, 1 << bits)
+        v = block * BLOCK + k.lane
+        seen = k.load(m.tree, 2 * v, mask=more & k.below(v, self.c.n), other=0, cache="fresh")
+        return block * BLOCK, k.ballot(seen == NONE), k.cast(more, "i32")
+
+    def _seed(self, v, tail):
+        """Vertex v becomes a seed and enters the queue, unless it is claimed."""
+        k, m, mine = self.k, self.m, self.k.lane == 0
+        won = k.shfl(k.atomic_cas(m.tree, 2 * v, NONE, v, mask=mine), 0) == NONE
+        mine = mine & won
+        k.store(m.first, v, NONE, mask=mine)
+        k.store(m.seeds, k.atomic("add", m.control, CLUSTERS, 1, mask=mine), v, mask=mine)
+        self._put(tail, v, v, mine)
+        return tail + k.cast(won, "i32")
+
+    def _vertices(self, u, tag, valid, head, tail):
+        """Expands a vertex of each lane; long rows become pieces. Returns the tail."""
         k, m = self.k, self.m
-        u = k.load(m.queue, i, mask=valid, cache="fresh")
-        mine = k.load(m.cluster, u, mask=valid, cache="fresh")
         begin, end = k.row(m.indptr, u, valid)
         long = valid & (end - begin > LONG)
-        self._expand(begin, k.where(valid & ~long, end, begin), u, mine)
 
         def cut():
             parts = k.where(long, range_count(PIECE, begin, end), 0)
             upto, total = k.warp_scan(parts)
-            at = self.end_of_cut + reserve(k, m.control, self.group + CUT, total) + upto - parts
+            at = reserve(k, m.control, CUT, total) + upto - parts
 
-            def store(j, begin, end, u, mine, at):
+            def store(j, begin, end, u, tag, at):
                 low = begin + j * PIECE
-                piece = low, k.minimum(low + PIECE, end), u, mine
-                k.store_vec(m.pieces, (at + j) * 4, piece)
+                k.store_vec(m.pieces, (at + j) * 4, (low, k.minimum(low + PIECE, end), u, tag))
 
-            write_ranges(k, parts, (begin, end, u, mine, at), store)
+            write_ranges(k, parts, (begin, end, u, tag, at), store)
 
         k.if_(k.any(long), cut)
+        size = k.where(valid & ~long, end - begin, 0)
+        return self._expand(begin, size, u, tag, tail, RING + head - 32 * UNROLL)
 
-    def _pieces(self, i, valid):
-        piece = self.k.load_vec(self.m.pieces, i * 4, 4, mask=valid, cache="fresh")
-        self._expand(*piece)
+    def _piece(self, i, valid):
+        """Joins along pieces of long rows, when all vertices are claimed."""
+        begin, end, u, tag = self.k.load_vec(self.m.pieces, i * 4, 4, mask=valid, cache="fresh")
+        self._expand(begin, end - begin, u, tag, 0, NONE)
 
-    def _try(self, i, valid):
-        """Vertices number i in the pseudo-random order become seeds, unless they are claimed."""
-        k, m, bits = self.k, self.m, self.c.bits
-        v = i
-        for factor in (0x9E3779B1, 0x85EBCA6B):  # each step permutes the numbers of so many bits
-            v = (v * factor) & ((1 << bits) - 1)
-            v = v ^ k.shr(v, (bits + 1) // 2)
-        valid = valid & (v < self.c.n)
-        seen = k.load(m.cluster, v, mask=valid, other=0, cache="fresh")
-        free = seen == NONE
-        won = free & (k.atomic_cas(m.cluster, v, NONE, v, mask=free) == NONE)
-        k.store(m.first, v, NONE, mask=won)
-        self._append([v], [won])
-        allocate = lambda total: reserve(k, m.control, CLUSTERS, total)  # noqa: E731
-        put(k, [v], [won], allocate, lambda at, v, won: k.store(m.seeds, at, v, mask=won))
+    def _expand(self, begin, size, u, tag, tail, most):
+        """Visits entries of vertex u, each lane its own; claims others while the tail is `most` or
+        less. Returns the tail.
 
-    def _append(self, vertices, won):
-        """Appends vertices to the next frontier."""
-        k, m = self.k, self.m
-
-        def allocate(total):
-            return self.end + reserve(k, m.control, self.group + QUEUED, total)
-
-        put(k, vertices, won, allocate, lambda at, v, won: k.store(m.queue, at, v, mask=won))
-
-    def _expand(self, begin, end, u, mine):
-        """Visits the entries begin .. end - 1 of vertex u in cluster `mine`, each lane its own.
-
-        An edge whose ends are claimed in the same level is met in the next one.
+        An edge to a vertex that nobody has claimed is met again from there.
         """
         k, m = self.k, self.m
 
-        def edges(places, owners, valid):
+        def edges(places, owners, valid, tail):
             heads = k.loads(m.indices, places, valid, cache="nc")
-            seen = k.loads(m.cluster, heads, valid, other=0, cache="fresh")
-            each = list(zip(owners, heads, seen, valid, strict=True))
-            old = [
-                k.atomic_cas(m.cluster, v, NONE, mine, mask=t & (c == NONE))
-                for (_, mine), v, c, t in each
+            seen = k.loads(m.tree, [2 * v for v in heads], valid, other=0, cache="fresh")
+            mine = [tag & ((1 << LEVEL) - 1) for _, tag in owners]
+            room = tail <= most
+            free = [
+                (c == NONE) & room & (k.shr(tag, LEVEL) < DEPTH)
+                for (_, tag), c in zip(owners, seen, strict=True)
             ]
-            won = [t & (c == NONE) & (x == NONE) for (*_, c, t), x in zip(each, old, strict=True)]
-            for ((u, _), v, *_), t in zip(each, won, strict=True):
-                k.store(m.parents, v, u, mask=t)
-            self._append(heads, won)
-            mine = [owner[1] for owner in owners]
-            theirs = [k.where(c == NONE, x, c) for c, x in zip(seen, old, strict=True)]
-            apart = zip(valid, won, mine, theirs, strict=True)
-            apart = [t & ~claimed & (a != b) for t, claimed, a, b in apart]
-            above = [k.loads(m.parents, x, apart, cache="fresh") for x in (mine, theirs)]
+            old = [
+                k.atomic_cas(m.tree, 2 * v, NONE, a, mask=t)
+                for v, a, t in zip(heads, mine, free, strict=True)
+            ]
+            theirs = [k.where(t, x, c) for t, x, c in zip(free, old, seen, strict=True)]
+            for (u, tag), v, t, b in zip(owners, heads, free, theirs, strict=True):
+                won = t & (b == NONE)
+                k.store(m.tree, 2 * v + 1, u, mask=won)
+                votes = k.ballot(won)
+                self._put(tail + k.lanes_below(votes), v, tag + (1 << LEVEL), won)
+                tail = tail + k.popc(votes)
+            apart = [
+                t & (b != NONE) & (a != b) for t, a, b in zip(valid, mine, theirs, strict=True)
+            ]
+            above = [
+                k.loads(m.tree, [2 * x + 1 for x in each], apart, cache="fresh")
+                for each in (mine, theirs)
+            ]
             for (u, _), v, *pairs in zip(owners, heads, mine, theirs, *above, strict=True):
                 (*clusters, up, to) = pairs
                 k.if_(up != to, functools.partial(self._join, (u, v), clusters, (up, to)))
+            return tail
 
-        flatten(k, begin, end - begin, (u, mine), edges, unroll=UNROLL)
+        return flatten(k, begin, size, (u, tag), edges, tail, unroll=UNROLL)[0]
 
     def _join(self, edge, clusters, above):
         """Joins the sets of two clusters by an edge; above: what the clusters have as parents.
@@ -206,12 +210,17 @@ class Clusters:
 
         def climb(a, b):
             high, low = k.maximum(a, b), k.minimum(a, b)
-            up = k.load(m.parents, high, cache="fresh")
-            before = k.atomic_cas(m.parents, high, high, low, mask=up == high)
+            up = k.load(m.tree, 2 * high + 1, cache="fresh")
+            before = k.atomic_cas(m.tree, 2 * high + 1, high, low, mask=up == high)
             won = (up == high) & (before == high)
             k.store_pair(m.edges, 2 * high, *edge, mask=won)
             return k.where(won, low, k.where(up == high, before, up)), low
 
         both, _ = k.while_(lambda a, b: a != b, climb, *above)
         for cluster, up in zip(clusters, above, strict=True):
-            k.store(m.parents, cluster, both, mask=(up != cluster) & (up != both))
+            k.store(m.tree, 2 * cluster + 1, both, mask=(up != cluster) & (up != both))
+
+
+def shared_words(threads: int) -> int:
+    """Words of shared memory of a CTA."""
+    return threads // 32 * RING * 2

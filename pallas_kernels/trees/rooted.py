@@ -1,26 +1,25 @@
 """A spanning tree of the component of a root, as the parent of each vertex, in one launch.
 
-Method: clusters of vertices that grow from many seeds together (`clusters.py`) become the vertices
-of a small graph, whose tree is then rooted. The growth has few levels, whatever the diameter; it
-leaves each vertex with its path to the seed of its cluster, and a tree of clusters by edges between
-them (random shifts: Miller, Peng, Xu, "Parallel graph decompositions using random shifts", SPAA
-2013; Shun, Dhulipala, Blelloch, "A simple and practical linear-work parallel algorithm for
-connectivity", SPAA 2014). The Euler tour of that tree from the root's cluster (Tarjan, Vishkin, "An
-efficient parallel biconnectivity algorithm", SIAM J. Computing 14, 1985), ranked by pointer
-jumping, shows in which direction each edge leads away from the root. Last, every cluster but the
-root's reverses its path from that edge to its seed, one thread a cluster: it is no longer than
-there were levels.
+Method: clusters of vertices that grow from many seeds (`clusters.py`) become the vertices of a
+small graph, whose tree is then rooted. The growth leaves each vertex with its path to the seed of
+its cluster, and a tree of clusters by edges between them (random shifts: Miller, Peng, Xu,
+"Parallel graph decompositions using random shifts", SPAA 2013; Shun, Dhulipala, Blelloch, "A simple
+and practical linear-work parallel algorithm for connectivity", SPAA 2014). The Euler tour of that
+tree from the root's cluster (Tarjan, Vishkin, "An efficient parallel biconnectivity algorithm",
+SIAM J. Computing 14, 1985), ranked by pointer jumping, shows in which direction each edge leads
+away from the root. Last, every cluster but the root's reverses its path from that edge to its seed,
+one thread a cluster: it is no longer than a cluster has levels.
 
-Traffic: each entry is read once, with one gather of a cluster; 8 bytes of the queue, 16 of results
-and marks a vertex and an atomic for each claim; some 60 bytes a cluster. A grid barrier a level,
-and five. 52 bytes a vertex of memory.
+Traffic: each entry is read once, with one gather of a cluster; 16 bytes of results and marks a
+vertex and an atomic for each claim; some 60 bytes a cluster. Seven grid barriers. 52 bytes a vertex
+of memory.
 
 Floor (grid3000, 9M vertices, 32M entries): 164 MB of the graph, 0.05 ms; one gather an entry (117
 G/s) 0.27 ms.
-Measured (H100, inside jit; BFS in parentheses): grid3000 2.4 ms (13.6), grid1000 0.37 (2.8),
-delaunay21 0.86 (1.5), moscow-roads 0.32 (1.1); rmat18 0.48 (0.06), so BFS serves dense graphs.
-grid3000 with 1,024 threads 2.6, with 256 2.8; two entries in flight 2.8; one vertex in 1,024 a seed
-at first 3.0, and with WIDE 256 2.5.
+Measured (H100, the kernel alone, ms; BFS inside jit in parentheses): grid3000 1.66 (13.6),
+delaunay21 0.44 (1.5), moscow-roads 0.18 (1.1). rmat18 0.71 (0.06), so BFS serves dense graphs.
+With 12 levels, 512 threads and four entries in flight 1.99, 0.44, 0.20; so with 15 levels 1.72,
+0.42, 0.19; with 8 levels 2.70, 0.47, 0.25.
 """
 
 import jax
@@ -29,32 +28,29 @@ import jax.numpy as jnp
 from ..rows.flatten import piece_capacity
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
-from .clusters import CLUSTERS, NONE, UNROLL, Clusters, Sizes
+from .clusters import BLOCK, CLUSTERS, DEPTH, NONE, UNROLL, Clusters, Sizes, shared_words
 
-WIDE = 1024  # a frontier of n / WIDE vertices or more needs no further seeds
 MOST = 2**28  # vertices, so that int32 can index four words a vertex
-LEVELS = 49  # control word: how many there were
 REACHED = -2  # the mark of a cluster in the tree of the root
 
 
 def spanning_tree(
     indptr: jax.Array, indices: jax.Array, root: jax.Array, *, grid: Grid = DEFAULT_GRID
-) -> tuple[jax.Array, jax.Array, tuple[jax.Array, jax.Array]]:
-    """(parents int32[n], status int32, (levels, clusters)): a tree of what `root` is joined to.
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(parents int32[n], status int32, clusters int32): a tree of what `root` is joined to.
 
     indptr int32[n + 1], indices int32[nnz]: of a graph with both directions of every edge; n from 1
     to MOST. root int32: its own parent; the parent of vertices outside of its component is -1, that
     of all if the root is no vertex. status 0: right; otherwise a grid barrier expired, or a loop
     reached its bound.
     """
-    n, ctas, threads = indptr.shape[0] - 1, grid.ctas or resident_ctas(), grid.threads or 512
-    wide = max(n // WIDE, ctas * threads // 4)
-    c = Sizes(n, (n - 1).bit_length(), wide, piece_capacity(indices.shape[0]))
+    n, ctas, threads = indptr.shape[0] - 1, grid.ctas or resident_ctas(), grid.threads or 1024
+    c = Sizes(n, ((n - 1) // BLOCK).bit_length(), piece_capacity(indices.shape[0]))
 
     def kernel(k, m):
         k.report(m.status, _Tree(k, m, c).run())
 
-    made = {"cluster": n, "queue": n, "pieces": 4 * c.pieces, "seeds": n}
+    made = {"tree": 2 * n, "pieces": 4 * c.pieces, "seeds": n}
     made |= {"edges": 2 * n, "first": n, "following": 2 * n, "tour": 4 * n}
     out = launch(
         kernel,
@@ -62,11 +58,11 @@ def spanning_tree(
         {"parents": n, "status": 1} | made,
         ctas=ctas,
         threads=threads,
+        shared_words=shared_words(threads),
         name="spanning_tree",
         interpret=grid.interpret,
     )
-    control = out["control"]
-    return out["parents"], out["status"][0], (control[LEVELS], control[CLUSTERS])
+    return out["parents"], out["status"][0], out["control"][CLUSTERS]
 
 
 class _Tree(Clusters):
@@ -74,17 +70,15 @@ class _Tree(Clusters):
 
     def run(self):
         """Computes the tree; returns ok."""
-        ok, clusters, levels = self.grow()
-        self.k.store(self.m.control, LEVELS, levels, mask=self.first_thread)
-        for phase in (self._list_edges, self._begin_tour, self._rank):
+        ok, clusters = self.grow()
+        for phase in (self._list_edges, self._begin_tour, self._rank, self._turn_round):
             ok = self._after(ok, phase, clusters)
-        ok = self._after(ok, self._turn_round, clusters, levels)
-        self.k.if_(ok != 0, self._leave_out)
+        self.k.if_(ok != 0, self._write)
         return ok
 
-    def _after(self, ok, phase, *operands):
+    def _after(self, ok, phase, clusters):
         """ok after a phase, which runs if all was well before, and a grid barrier."""
-        self.k.if_(ok != 0, lambda: phase(*operands))
+        self.k.if_(ok != 0, lambda: phase(clusters))
         return ok & self.k.grid_barrier(self.m.control)[0]
 
     def _directed(self, clusters, f):
@@ -98,9 +92,9 @@ class _Tree(Clusters):
             def some():
                 edge = k.load_pair(m.edges, 2 * seed, acquire=False)
                 ends = [k.where(side == j, *edge) for j in range(2)]
-                f(2 * seed + side, *(k.load(m.cluster, v, cache="fresh") for v in ends))
+                f(2 * seed + side, *(k.load(m.tree, 2 * v, cache="fresh") for v in ends))
 
-            k.if_(k.load(m.parents, seed, cache="fresh") != seed, some)
+            k.if_(k.load(m.tree, 2 * seed + 1, cache="fresh") != seed, some)
 
         k.spread(2 * clusters, one)
 
@@ -110,7 +104,7 @@ class _Tree(Clusters):
 
         def root(i):
             seed = k.load(m.seeds, i, cache="fresh")
-            mask = k.load(m.parents, seed, cache="fresh") == seed
+            mask = k.load(m.tree, 2 * seed + 1, cache="fresh") == seed
             k.store_pair(m.edges, 2 * seed, NONE, NONE, mask=mask)
 
         def edge(e, tail, head):
@@ -158,9 +152,9 @@ class _Tree(Clusters):
 
         self._directed(clusters, edge)
 
-    def _turn_round(self, clusters, levels):
+    def _turn_round(self, clusters):
         """Of each edge the direction that comes first leads away from the root: there, the cluster
-        at the head gets the tail as its parent. A path has at most a vertex a level.
+        at the head gets the tail as its parent. A path has at most DEPTH vertices before its seed.
         """
         k, m = self.k, self.m
 
@@ -174,36 +168,40 @@ class _Tree(Clusters):
             parent, child = k.where(away, edge[0], edge[1]), k.where(away, edge[1], edge[0])
 
             def turn():
-                seed = k.load(m.cluster, child, cache="fresh")
+                seed = k.load(m.tree, 2 * child, cache="fresh")
                 k.store(m.first, seed, REACHED)
 
                 def step(v, parent, left):
-                    up = k.where(v == seed, NONE, k.load(m.parents, v, cache="fresh"))
-                    k.store(m.parents, v, parent)
+                    up = k.where(v == seed, NONE, k.load(m.tree, 2 * v + 1, cache="fresh"))
+                    k.store(m.tree, 2 * v + 1, parent)
                     return up, v, left - 1
 
                 going = lambda v, _, left: (v != NONE) & (left > 0)  # noqa: E731
-                v, *_ = k.while_(going, step, child, parent, levels + 1)
+                v, *_ = k.while_(going, step, child, parent, DEPTH + 1)
                 k.give_up(m.control, v != NONE)
 
             k.if_(there & (after == NONE), turn)
 
         k.spread(clusters, one)
         mine = self.first_thread & k.below(self.root, self.c.n)
-        k.store(m.parents, self.root, self.root, mask=mine)
+        k.store(m.tree, 2 * self.root + 1, self.root, mask=mine)
         k.store(m.first, self.root, REACHED, mask=mine)
 
-    def _leave_out(self):
-        """Vertices in other components get no parent."""
+    def _write(self):
+        """The parents; vertices in other components get none."""
         k, m, n = self.k, self.m, self.c.n
         part = -(-n // UNROLL)
 
         def some(i):
             each = [i + j * part for j in range(UNROLL)]
             valid = [v < n for v in each]
-            seeds = k.loads(m.cluster, each, valid, cache="fresh")
-            marks = k.loads(m.first, seeds, valid, other=REACHED, cache="fresh")
-            for v, mark in zip(each, marks, strict=True):
-                k.store(m.parents, v, -1, mask=mark != REACHED)
+            pairs = [
+                k.load_pair(m.tree, 2 * v, t, acquire=False)
+                for v, t in zip(each, valid, strict=True)
+            ]
+            seeds, parents = zip(*pairs, strict=True)
+            marks = k.loads(m.first, seeds, valid, cache="fresh")
+            for v, parent, mark, t in zip(each, parents, marks, valid, strict=True):
+                k.store(m.parents, v, k.where(mark == REACHED, parent, NONE), mask=t)
 
         k.spread(part, some)

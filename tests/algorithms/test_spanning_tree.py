@@ -78,10 +78,8 @@ def test_the_checker_finds_a_wrong_tree():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["grid", "rmat"])
-def test_clusters(name):
-    key = jax.random.key(0)
-    A = jsp.generators.rmat(key, 12, 8) if name == "rmat" else jsp.generators.grid2d(key, 300, 200)
+def test_clusters():
+    A = jsp.generators.grid2d(jax.random.key(0), 300, 200)
     G = jsp.prepare(A, for_=())
     assert G.symmetric
     verify.spanning_tree(A.to_scipy(), 5, jsp.spanning_tree(G, 5, method="clusters"))

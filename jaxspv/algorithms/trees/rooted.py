@@ -67,8 +67,7 @@ def spanning_tree(
         ValueError: G is not square; a concrete root is out of range (under jit: nothing is
             reached).
 
-    Cost: O(n + edges); "clusters" has some 50 steps, whatever the diameter, and "bfs" as many as
-    there are levels.
+    Cost: O(n + edges); "clusters" has as many steps whatever the diameter, and "bfs" one a level.
 
     Source: clusters that grow together: Miller, Peng, Xu, "Parallel graph decompositions using
     random shifts", SPAA 2013; Shun, Dhulipala, Blelloch, "A simple and practical linear-work

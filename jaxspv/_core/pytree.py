@@ -86,8 +86,9 @@ class Algebraic:
         return tree == other_tree and all(map(_same, mine, theirs))
 
     def __hash__(self) -> int:  # not JAX's of the structure, which leaves out static fields
-        static, parts = _names_in(type(self))
-        return hash((type(self), static(self), *(p for p in parts(self) if isinstance(p, Algebraic))))
+        static, leaves = _names_in(type(self))
+        parts = [part for part in leaves(self) if isinstance(part, Algebraic)]
+        return hash((type(self), static(self), *parts))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         place = None if jax.tree.leaves(self) else _NAMED.get(self)

@@ -369,7 +369,8 @@ double delta_of(const Csr<I>& g, const Weights& weights, int threads) {
   return weights.mean * std::min(1.0, (threads < 4 ? 2 : 8) / std::max(degree, 1.0));
 }
 
-// Whether the sum at an edge of a reached vertex is no finite integer.
+// Whether the sum at an edge of a reached vertex is no finite integer, and may have made a length wrong:
+// one that is too large does not, where the head has a finite length.
 template <class T, class I>
 bool any_overflow(const Csr<I>& g, const T* w, const T* dist) {
   if constexpr (!std::is_integral_v<T>) {
@@ -388,7 +389,9 @@ bool any_overflow(const Csr<I>& g, const T* w, const T* dist) {
     for (I u = 0; u < g.rows; ++u) {
       if (dist[u] == largest<T>()) continue;
       for (I e = g.begin(u), stop = g.end(u); e < stop; ++e)
-        if (w[e] != largest<T>() && wraps(dist[u], w[e])) return true;
+        if (w[e] != largest<T>() && wraps(dist[u], w[e]) &&
+            (w[e] < 0 || dist[g.column(e)] == largest<T>()))
+          return true;
     }
     return false;
   }

@@ -231,3 +231,36 @@ def test_indices_and_arguments_out_of_the_usual():
     assert (G.T.todense() == A.todense().T).all() and (G.todense() == A.todense()).all()
     with pytest.raises(ValueError, match="at least one vertex"):
         jsp.hits(jsp.from_edges([], [], shape=(0, 0)))
+
+
+def test_pagerank_of_weights_whose_sum_is_too_large():
+    for large in ([3e38, 3e38, 1, 1], [1e30, 1, 1, 1]):
+        A = jsp.from_edges([0, 0, 1, 2], [1, 2, 0, 0], np.float32(large), shape=(3, 3))
+        for call in (jsp.pagerank, lambda A: jsp.prepare(A, for_="pagerank")):
+            with pytest.raises(ValueError, match="vertex 0 have the sum"):
+                call(A)
+    A = jsp.from_edges([0, 0, 1, 2], [1, 2, 0, 0], np.float32([4e18, 4e18, 1, 1e18]), shape=(3, 3))
+    want = jsp.pagerank(jsp.from_edges([0, 0, 1, 2], [1, 2, 0, 0], shape=(3, 3)))
+    np.testing.assert_allclose(jsp.pagerank(A).scores, want.scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+@pytest.mark.parametrize("method", ["delta_stepping", None])
+def test_sums_of_lengths_that_do_not_fit_but_do_not_matter(dtype, method):
+    """An edge whose sum is clamped leads to a vertex that has a shorter path, or does not."""
+    near = np.iinfo(dtype).max - 27
+    data = np.array([near, near, near + 10, near + 10], dtype)
+    A = jsp.from_edges([0, 1, 0, 2], [1, 2, 2, 1], data, shape=(3, 3))
+    found = jsp.sssp(A, 0, method=method)
+    assert found.distances.tolist() == [0, near, near + 10] and not found.overflow
+    found = jsp.sssp(jsp.from_edges([0, 1], [1, 2], data[:2], shape=(3, 3)), 0, method=method)
+    assert found.distances.tolist() == [0, near, near + 27] and found.overflow
+
+
+@pytest.mark.parametrize("method", ["delta_stepping", "bellman_ford"])
+def test_no_step_of_shortest_paths_at_all(method):
+    A = jsp.from_edges([0, 1, 2], [1, 2, 3], shape=(4, 4))
+    found = jsp.sssp(A, 0, until=jsp.until.max_iterations(0), method=method)
+    assert found.distances.tolist() == [0, np.inf, np.inf, np.inf] and found.steps == 0
+    found = jsp.sssp(A, 0, until=jsp.until.max_iterations(1), method=method)
+    assert found.distances[1] == 1 and found.steps == 1

@@ -70,7 +70,7 @@ def without_negative_cycle(result: _R, algorithm: str) -> _R:
     converged: Any = result.converged  # pyright: ignore[reportAttributeAccessIssue]
     if not is_eager(converged):
         return result
-    if on_accelerator(converged):
+    if any(device.platform != "cpu" for device in converged.devices()):
         _OPEN.append((algorithm, converged, time.monotonic()))
     elif not np.all(np.asarray(converged)):
         raise _error(algorithm, cycle=True)

@@ -28,9 +28,9 @@ from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
 from ..common.sources import elsewhere
 from ..common.status import finished
-from ..common.weights import check_weights, with_real_weights
+from ..common.weights import with_real_weights
 from .jvp import implicit_tangent
-from .layout import strength_of
+from .layout import check_strength, strength_of
 from .xla import pagerank_xla
 
 
@@ -86,8 +86,8 @@ def pagerank(
 
     Raises:
         TypeError: G is no graph, `personalization` is no array.
-        ValueError: a concrete weight is negative, infinite or NaN, `damping` is out of [0, 1],
-            `personalization` has a wrong shape or is negative, infinite or zero.
+        ValueError: a concrete weight is negative, infinite or NaN, the sum of a row is above the
+            square root of the largest float, `damping` is out of [0, 1], `personalization` has a wrong shape or is negative, infinite or zero.
 
     Differentiable in `A.data`, `damping` and `personalization`, both modes, by the implicit
     function theorem: nothing of the iterates is stored.
@@ -105,7 +105,7 @@ def pagerank(
     if graph.n == 0:
         raise ValueError("pagerank needs at least one vertex.")
     if "pagerank" not in graph.layouts or not on_gpu(graph.data):  # a look would wait for a GPU
-        check_weights(graph)
+        check_strength(graph)
     p = checked_personalization(personalization, graph.n, graph.dtype, graph.exists)
     operands = checked_numbers(damping, tol, max_iterations, min_iterations, graph.dtype)
     return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")

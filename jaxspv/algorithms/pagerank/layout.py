@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from ..._core.compilation import by_numpy, on_gpu, to_device
-from ..._core.pytree import pytree_dataclass, static
+from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ..._core.reductions import sum_in_double
 from ...formats import CSR
 from ...graph import Graph, register_layout
@@ -61,10 +61,32 @@ def _strength_on_host(graph: Graph) -> Array:
     return to_device(np.bincount(row, weights, minlength=graph.n).astype(dtype))
 
 
+def check_strength(graph: Graph) -> None:
+    """Looks at concrete weights, and at their sums: of the scores over them much must be left.
+
+    Raises:
+        ValueError: a weight is NaN, infinite or negative, or the sum of a row is too large.
+    """
+    check_weights(graph)
+    if not is_concrete(graph.data) or not jnp.issubdtype(graph.dtype, jnp.floating):
+        return
+    top = float(jnp.finfo(graph.dtype).max) ** 0.5
+    if facts_of(graph).mean * float(graph.nse) < top:  # the sum of all is
+        return
+    with np.errstate(over="ignore"):
+        strength = np.asarray(_strength_on_host(graph))
+    v = int(np.argmax(strength))
+    if strength[v] > top:
+        raise ValueError(
+            f"the weights of vertex {v} have the sum {strength[v]}, too large for {graph.dtype}; "
+            "scale all weights, which does not change the result."
+        )
+
+
 @register_layout("pagerank", revalue=_revalue, numpy=True)
 def _layout(graph: Graph) -> PageRankLayout:
     assert graph.inn is not None
-    check_weights(graph)
+    check_strength(graph)
     unweighted = facts_of(graph).ones
     if not on_gpu(graph.out.indices):
         return PageRankLayout(_strength_on_host(graph), ones=unweighted)

@@ -43,7 +43,7 @@ class SSSP(NamedTuple):
         steps: int32, relaxation steps.
         converged: bool; False: a negative cycle is reachable (an eager call raises then), or
             `max_steps` were too few.
-        overflow: bool; a finite integer sum was clamped.
+        overflow: bool; a finite integer sum was clamped, and nothing shorter leads there.
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 
@@ -80,7 +80,8 @@ def sssp(
         G: a `Graph` from `prepare(A, for_="sssp")`, or a square sparse matrix.
         source: vertex, or an array of vertices (a leading axis in the result).
         until: `reached(node)`: every distance up to that of the node is settled, the rest is
-            unreached; `max_iterations(k)`: k relaxation steps; `unchanged()`. None: to the end.
+            unreached; `max_iterations(k)`: k relaxation steps, each a bucket of delta-stepping or a
+            round of Bellman-Ford; `unchanged()`. None: to the end.
         parents: whether to compute them.
         deterministic: of the tight predecessors take the one of fewest hops, then of smallest id,
             on every backend and by every method.
@@ -102,7 +103,8 @@ def sssp(
     Raises:
         TypeError: G is no graph, `source` no integer.
         ValueError: a concrete source is out of range (under jit: everything unreached); a weight is
-            NaN, or negative with delta-stepping; `delta` is not positive.
+            NaN (under jit: no path takes it), or negative with delta-stepping; `delta` is not
+            positive.
         NegativeCycleError: a ValueError: an eager call without `max_steps` found a negative cycle.
             On a GPU, where calls are asynchronous, a later call, `check` or the end of the process
             raises it; under jit `converged` is False.

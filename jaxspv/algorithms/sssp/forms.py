@@ -48,7 +48,8 @@ def delta_stepping(parents, stop, graph, source, delta, max_steps):
         s, _, _, steps, done = c
         return ((s.near > 0) | (s.far > 0)) & ~done & (steps < max_steps)
 
-    first = (xla.start(graph, source, parents), base, base, jnp.int32(0), jnp.bool_(False))
+    state = xla.start(graph, source, parents)
+    first = (state, base, base, jnp.int32(0), _stops_at_start(stop, state))
     s, limit, _, steps, stopped = lax.while_loop(more, step, first)
     length = s.length if stop is None else jnp.where(stopped & (s.length > limit), top, s.length)
     return length, steps, stopped | ((s.near == 0) & (s.far == 0)), s.pred
@@ -65,8 +66,7 @@ def bellman_ford(parents, stop, graph, source, max_steps):
     after labels went around a negative cycle.
     """
     dtype = graph.weights.dtype
-    top = infinity(dtype)
-    low = -top if jnp.issubdtype(dtype, jnp.floating) else jnp.asarray(jnp.iinfo(dtype).min, dtype)
+    top, low = infinity(dtype), _lowest(dtype)
 
     def step(c):
         s, steps, check, _, _ = c
@@ -82,15 +82,29 @@ def bellman_ford(parents, stop, graph, source, max_steps):
         s, steps, _, cycle, done = c
         return (s.near > 0) & ~cycle & ~done & (steps < max_steps)
 
-    false = jnp.bool_(False)
-    first = (xla.start(graph, source, True), jnp.int32(0), jnp.int32(2), false, false)
+    state = xla.start(graph, source, True)
+    done = _stops_at_start(stop, state)
+    first = (state, jnp.int32(0), jnp.int32(2), jnp.bool_(False), done)
     s, steps, _, cycle, stopped = lax.while_loop(more, step, first)
     converged = (stopped | (s.near == 0)) & ~cycle
     return s.length, steps, converged, s.pred if parents else None
 
 
+def _lowest(dtype: Any) -> Array:
+    floating = jnp.issubdtype(dtype, jnp.floating)
+    return -infinity(dtype) if floating else jnp.asarray(jnp.iinfo(dtype).min, dtype)
+
+
+def _stops_at_start(stop: Any, state: xla.State) -> Array:
+    """Whether not even a first step is wanted: no distance is final."""
+    if stop is None:
+        return jnp.bool_(False)
+    return jnp.asarray(stop(jnp.int32(0), state.length, _lowest(state.length.dtype), state.near))
+
+
 def overflow(graph, length) -> Array:
-    """Whether a sum was clamped; edges are only checked if the extremes could be clamped."""
+    """Whether a clamped sum may have made a length wrong; edges are only checked if the extremes
+    could be clamped."""
     if jnp.issubdtype(length.dtype, jnp.floating):
         return jnp.bool_(False)
     top, zero = infinity(length.dtype), jnp.zeros((), length.dtype)
@@ -112,7 +126,7 @@ class Paths(NamedTuple):
         distances: (n,) of the dtype of the weights; unreached: inf, or the largest integer.
         steps: () int32, buckets or rounds of Bellman-Ford.
         converged: () bool; False: a negative cycle can be reached, or `max_steps` were too few.
-        overflow: () bool; the clamped sum of some edge of a reached vertex; False for floats.
+        overflow: () bool; a clamped sum that no shorter path replaced; False for floats.
         parents: (n,) int32, or None where not asked for.
     """
 

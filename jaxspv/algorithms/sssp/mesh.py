@@ -26,7 +26,7 @@ from ..common.status import finished, without_negative_cycle
 from .api import SSSP, UNTIL
 from .forms import MOST_STEPS, width_over_mean
 from .tree.jvp import sum_to_root
-from .xla import extend, infinity, wraps
+from .xla import clamped_length, extend, infinity, wraps
 
 
 class State(NamedTuple):
@@ -185,8 +185,9 @@ def _tight(local: Local, length: Array) -> tuple[Array, Array, Array]:
 def _overflow(local: Local, length: Array) -> Array:
     if jnp.issubdtype(length.dtype, jnp.floating):
         return jnp.asarray(False)
-    before, _, _ = _tight(local, length)
+    before, after, _ = _tight(local, length)
     wrapped = (before < infinity(length.dtype)) & wraps(before, local.block.data)
+    wrapped &= clamped_length(after, local.block.data)
     return local.total(jnp.any(wrapped).astype(jnp.int32)) > 0
 
 

@@ -43,6 +43,12 @@ def wraps(length: Array, weight: Array) -> Array:
     return min_extend.overflow(length, weight)
 
 
+def clamped_length(length: Array, weight: Array) -> Array:
+    """Whether a clamped sum may be the length of a vertex: one beyond the largest integer is not,
+    if the vertex has a finite length."""
+    return (length == infinity(length.dtype)) | (weight < 0)
+
+
 def after(length: Array) -> Array:
     """The next larger length: every length <= `length` is below it; infinity stays."""
     top = infinity(length.dtype)
@@ -201,8 +207,10 @@ def has_cycle(pred: Array) -> Array:
 
 
 def any_wraps(graph: OutEdges, length: Array) -> Array:
-    """Whether `length[u] + weight` of some edge of a reached vertex is clamped."""
+    """Whether `length[u] + weight` is clamped for some edge u -> v of a reached vertex, and nothing
+    shorter than the largest length leads to v."""
     slot = jnp.arange(graph.indices.shape[0], dtype=jnp.int32)
     u = jnp.searchsorted(graph.indptr, slot, side="right").astype(jnp.int32) - 1
     valid = slot < graph.indptr[-1]
-    return jnp.any(valid & wraps(length[jnp.where(valid, u, 0)], graph.weights))
+    wrapped = wraps(length[jnp.where(valid, u, 0)], graph.weights)
+    return jnp.any(valid & wrapped & clamped_length(length[graph.indices], graph.weights))

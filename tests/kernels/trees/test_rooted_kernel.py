@@ -11,7 +11,7 @@ import jaxspv as jsp
 from jaxspv import verify
 from pallas_kernels.simt import interpret
 from pallas_kernels.simt.device import DEFAULT_GRID, Grid
-from pallas_kernels.trees import clusters, rooted
+from pallas_kernels.trees import clusters
 from pallas_kernels.trees.rooted import spanning_tree
 from tests.kernels import warps_apart
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, csr, path, star_with_tail

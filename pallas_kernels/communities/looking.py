@@ -204,10 +204,10 @@ class Looking:
         k, m = self.k, self.m
         best, most, inside = self._over(found, lanes)
         first = (k.lane & (lanes - 1)) == 0
-        goes = self._goes(u, valid & first, (best, most, inside), own, pull)
+        goes = self._goes(valid & first, (best, most, inside), own, pull)
         self.put(m.moved, self.word, (u, best), goes)
 
-    def _goes(self, u, mask, found, own, pull):
+    def _goes(self, mask, found, own, pull):
         """Whether u moves: the best community is better than the current one."""
         k, m = self.k, self.m
         best, most, inside = found
@@ -270,7 +270,7 @@ class Looking:
             most = k.load(self.best_values, k.lane, mask=valid)
             inside = k.load(self.best, 32 + k.lane, mask=valid)
             found = self._over((best, most, inside), 32)
-            goes = self._goes(u, k.lane == 0, found, own, pull)
+            goes = self._goes(k.lane == 0, found, own, pull)
             self.put(m.moved_long, self.word + 1, (u, found[0]), goes)
             k.store(m.due, u, 0, mask=k.lane == 0)
 

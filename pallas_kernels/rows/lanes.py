@@ -160,45 +160,22 @@ class InOrder:
     lanes: int
     unroll: int
 
-    def shared_words(self, threads: int, words: int = 1) -> int:
-        return 0
+    batch, ahead, stream = 1, True, False  # as of `Lanes`
+    shared_words = Lanes.shared_words
 
     def walker(self, job: Any) -> Any:
         return _InOrder(job, self)
 
 
-class _InOrder:
+class _InOrder(_ByLanes):
     """The walk of one warp."""
 
-    def __init__(self, job: Any, shape: InOrder):
-        k = job.k
-        self.job, self.k, self.shape = job, k, shape
-        self.group = k.shr(k.lane, shape.lanes.bit_length() - 1)
-
-    def walk(self, first: Value, stop: Value) -> None:
-        step = 32 // self.shape.lanes
-
-        def rows(base, begin, end):
-            later = self._offsets(base + step, stop)
-            self._rows(base, stop, begin, end)
-            return later
-
-        self.k.for_(first, stop, step, rows, *self._offsets(first, stop))
-
-    def _offsets(self, base: Value, stop: Value) -> tuple[Value, Value]:
-        """Where the entries of this group's row begin and end."""
-        r = base + self.group
-        begin, end = (
-            self.k.load(self.job.indptr, r + j, mask=r < stop, cache="nc") for j in range(2)
-        )
-        return begin, end
-
-    def _rows(self, base: Value, stop: Value, begin: Value, end: Value) -> None:
-        job, k, shape = self.job, self.k, self.shape
+    def _rows(self, stop: Value, base: Value, begin: Value, end: Value) -> None:
+        job, k, shape = self.job, self.job.k, self.shape
         r = base + self.group
         begin = k.maximum(begin, job.low)
         end = k.where(r < stop, k.minimum(end, job.high), 0)
-        head = (k.lane & (shape.lanes - 1)) == 0
+        head = self.member == 0
         long = end - begin > TURNS * shape.lanes * shape.unroll
         y = self._fold(begin, k.where(long, begin, end), shape.lanes)
 
@@ -214,7 +191,7 @@ class _InOrder:
     def _fold(self, begin: Value, end: Value, lanes: int) -> Words:
         """The terms of entries begin .. end - 1 joined, in all lanes of the group; called by all
         lanes of the warp together."""
-        job, k, unroll = self.job, self.k, self.shape.unroll
+        job, k, unroll = self.job, self.job.k, self.shape.unroll
         first = (k.lane & (lanes - 1)) * unroll
 
         def some(at, *y):
@@ -230,7 +207,7 @@ class _InOrder:
 
     def _over(self, lanes: int, terms: list[Words]) -> Words:
         """The terms of all lanes of each group joined, in all of them."""
-        k = self.k
+        k = self.job.k
         y, d = functools.reduce(self.job.combine, terms), 1
         while d < lanes:
             other, behind = tuple(k.shfl_xor(v, d) for v in y), (k.lane & d) != 0

@@ -26,9 +26,9 @@ from ..native import bind
 from ..ops.products.mxv.api import mxv
 from . import structure
 from .opening import add_opening, open_graph
-from .output import check_reader, save_table, show
-from .running import METHOD_HELP, add_running, failure_of, prepared, report_of, shown, source_of
-from .support import cached, check_writable, describe_matrix, plan_of, reached_edges, timed
+from .output import check_reader, show
+from .running import Run, add_choice, add_running
+from .support import cached, check_writable, describe_matrix, reached_edges, timed
 
 GRAPHS = """FILE is a path (.mtx, .npz; a list of edges: .csv, .tsv, .txt, .parquet; text also .gz),
 a bundled graph (karate, jazz, minnesota, delaunay_n13), a public one that is loaded once (such
@@ -130,22 +130,14 @@ def _parser() -> argparse.ArgumentParser:
         add("bfs", _bfs, "Breadth-first search: levels from a source."),
         add("sssp", _sssp, "Shortest paths from a source along the stored weights."),
     ):
-        add_running(sub)
-        sub.add_argument("--method", help=METHOD_HELP)
+        add_choice(sub, "levels or distances")
         sub.add_argument("--source", help="vertex; that of largest out-degree by default")
-        sub.add_argument(
-            "--output", metavar="OUT", help="write levels or distances: .npz, .csv, .tsv, .parquet"
-        )
     rank = add("pagerank", _pagerank, "PageRank of every vertex.")
-    add_running(rank)
-    rank.add_argument("--method", help=METHOD_HELP)
+    add_choice(rank, "the scores")
     rank.add_argument("--damping", type=float, default=0.85)
     rank.add_argument("--tol", type=float, default=1e-6, help="L1 change to stop at")
     rank.add_argument("--max-iterations", type=int, default=100)
     rank.add_argument("--top", type=int, default=5, help="vertices to list")
-    rank.add_argument(
-        "--output", metavar="OUT", help="write the scores: .npz, .csv, .tsv, .parquet"
-    )
     structure.add_to(add)
     sub = commands.add_parser("tune", help=TUNE, description=TUNE)
     sub.add_argument("--json", action="store_true", help="one line of JSON on stdout")
@@ -199,71 +191,55 @@ def _convert(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _bfs(args: argparse.Namespace) -> dict[str, Any]:
-    A, G, prepare_ms = prepared(args, "bfs")
-    source, choice = source_of(args, G), {"backend": args.backend, "method": args.method}
-    plan = plan_of("bfs", G, source, **choice)
-    timing, result = timed(lambda: bfs(G, source, **choice), args.repeat)
+    run = Run(args, "bfs")
+    source = run.source()
+    result = run.call(bfs, source)
     levels = np.asarray(result.levels)
     found = {
-        "source": shown(args, source),
+        "source": run.shown(source),
         "reached": int((levels >= 0).sum()),
         "levels": int(result.num_levels),
         "level_sizes": np.bincount(levels[levels >= 0]).tolist(),
-        "failed": failure_of(result),
     }
-    save_table(args, levels=levels, parents=result.parents)
-    return report_of(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, levels >= 0))
+    columns = {"levels": levels, "parents": result.parents}
+    return run.report(result, found, reached_edges(run.G, levels >= 0), **columns)
 
 
 def _sssp(args: argparse.Namespace) -> dict[str, Any]:
-    A, G, prepare_ms = prepared(args, "sssp")
-    source, choice = source_of(args, G), {"backend": args.backend, "method": args.method}
-    plan = plan_of("sssp", G, source, **choice)
+    run = Run(args, "sssp")
+    source = run.source()
     try:
-        timing, result = timed(lambda: sssp(G, source, **choice), args.repeat)
+        result = run.call(sssp, source)
     except NegativeCycleError as error:
         failed = f"converged: {error}"
-        return {"source": shown(args, source), "converged": False, "failed": failed}
+        return {"source": run.shown(source), "converged": False, "failed": failed}
     distances = np.asarray(result.distances)
     reached = np.asarray(result.parents) >= 0
     found = {
-        "source": shown(args, source),
+        "source": run.shown(source),
         "reached": int(reached.sum()),
         "farthest": float(distances[reached].max(initial=0)),
         "steps": int(result.steps),
         "converged": bool(result.converged),
-        "failed": failure_of(result),
     }
-    save_table(args, distances=distances, parents=result.parents)
-    return report_of(args, A, G, prepare_ms, timing, plan, found, reached_edges(G, reached))
+    columns = {"distances": distances, "parents": result.parents}
+    return run.report(result, found, reached_edges(run.G, reached), **columns)
 
 
 def _pagerank(args: argparse.Namespace) -> dict[str, Any]:
-    A, G, prepare_ms = prepared(args, "pagerank")
-    choice = {"backend": args.backend, "method": args.method}
-    plan = plan_of("pagerank", G, **choice)
-    timing, result = timed(
-        lambda: pagerank(G, args.damping, args.tol, args.max_iterations, **choice), args.repeat
-    )
-    scores = np.asarray(result.scores)
-    top = np.argsort(-scores, kind="stable")[: args.top]
-    found = {
-        "iterations": int(result.iterations),
-        "converged": bool(result.converged),
-        "top": [[shown(args, int(v)), float(scores[v])] for v in top],
-        "failed": failure_of(result),
-    }
-    save_table(args, scores=scores)
-    edges = int(A.count) * int(result.iterations)
-    return report_of(args, A, G, prepare_ms, timing, plan, found, edges)
+    run = Run(args, "pagerank")
+    result = run.call(pagerank, args.damping, args.tol, args.max_iterations)
+    scores, steps = np.asarray(result.scores), int(result.iterations)
+    found = {"iterations": steps, "converged": bool(result.converged), "top": run.top(scores)}
+    return run.report(result, found, int(run.A.count) * steps, scores=scores)
 
 
 def _bench(args: argparse.Namespace) -> dict[str, Any]:
     """Each result is verified against SciPy before it is timed."""
     from .. import verify  # with parts of SciPy that no other command needs
 
-    A, G, _ = prepared(args)
-    source, rows = source_of(args, G), []
+    graph = Run(args)
+    G, source, rows = graph.G, graph.source(), []
     x = jax.numpy.linspace(0, 1, G.n, dtype=np.float32)
     purposes: dict[str, tuple[str, Callable[..., Any], Callable[..., None], tuple[Any, ...]]] = {
         "spmv": ("mxv", lambda g: mxv(g, x, backend=args.backend), _verify_product, (x,)),
@@ -274,8 +250,8 @@ def _bench(args: argparse.Namespace) -> dict[str, Any]:
     wrong = []
     for name, (purpose, run, verifier, operands) in purposes.items():
         try:
-            preparing, graph = timed(lambda p=purpose: prepare(G, for_=p), 0)
-            result = run(graph)
+            preparing, prepared = timed(lambda p=purpose: prepare(G, for_=p), 0)
+            result = run(prepared)
             verifier(G, *operands, result)
         except (ValueError, NotImplementedError) as refusal:
             rows.append({"program": name, "refused": str(refusal).splitlines()[0]})
@@ -283,7 +259,7 @@ def _bench(args: argparse.Namespace) -> dict[str, Any]:
         except AssertionError as error:
             wrong.append(f"{name}: {error}")
             continue
-        timing, _ = timed(lambda g=graph, r=run: r(g), args.repeat)
+        timing, _ = timed(lambda g=prepared, r=run: r(g), args.repeat)
         rows.append(
             {
                 "program": name,
@@ -296,7 +272,7 @@ def _bench(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "graph": args.file,
         "vertices": G.n,
-        "entries": int(A.count),
+        "entries": int(graph.A.count),
         "source": source,
         "device": str(jax.devices()[0].device_kind),
         "runs": args.repeat,

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .._core.operations.plan import Plan
+from ..algebra.monoids import min_
 from ..checking import check
+from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
-from ..graph import Graph, prepare
+from ..graph import prepare
 from .opening import open_graph, vertex_of
-from .output import check_output
-from .support import Timing, out_degrees, reached_edges, timed, what_ran
-
-METHOD_HELP = "name of an implementation; chosen by default"
+from .output import check_output, save_table
+from .support import out_degrees, plan_of, reached_edges, timed, what_ran
 
 
 def add_running(sub: argparse.ArgumentParser) -> None:
@@ -25,70 +24,97 @@ def add_running(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--repeat", type=int, default=5, help="timed calls after the first")
 
 
-def prepared(
-    args: argparse.Namespace,
-    *purposes: str,
-    change: Callable[[SparseMatrix], SparseMatrix] | None = None,
-) -> tuple[SparseMatrix, Graph, float]:
-    """The matrix of the file, changed if asked for, its graph, and the time to prepare that."""
-    if args.repeat < 1:
-        raise ValueError(f"`--repeat` must be at least 1; got {args.repeat}.")
-    check_output(getattr(args, "output", None))
-    A = open_graph(args)
-    A = A if change is None else change(A)
-    timing, G = timed(lambda: prepare(A, for_=purposes), 0, "preparing")
-    return A, G, timing.first_ms
+def add_choice(sub: argparse.ArgumentParser, written: str) -> None:
+    """The options of every run of one algorithm; written: what `--output` is for."""
+    add_running(sub)
+    sub.add_argument("--method", help="name of an implementation; chosen by default")
+    sub.add_argument("--output", metavar="OUT", help=f"write {written}: .npz, .csv, .tsv, .parquet")
 
 
-def source_of(args: argparse.Namespace, G: Graph) -> int:
-    """The one asked for, or the vertex of largest out-degree."""
-    if G.n == 0:
-        raise ValueError(f"{args.file} has no vertices.")
-    if args.source is None:
-        return int(np.argmax(out_degrees(G)))
-    return vertex_of(args.source, args.names, "--source")
+class Run:
+    """The graph of a command, and the algorithm that is timed on it.
 
-
-def shown(args: argparse.Namespace, vertex: int) -> Any:
-    """A vertex as it is printed: by its name, where it has one."""
-    return vertex if args.names is None else args.names.names[vertex]
-
-
-def report_of(
-    args: argparse.Namespace,
-    A: SparseMatrix,
-    G: Graph,
-    prepare_ms: float,
-    timing: Timing,
-    plan: Plan,
-    found: dict[str, Any],
-    traversed: int,
-) -> dict[str, Any]:
-    """What every algorithm prints: graph, findings, times, speed, and what ran.
-
-    `edges` are those of the graph, undirected ones once; the speed is that of the `traversed`.
+    Attributes:
+        A: the matrix of the file.
+        G: its graph, prepared for `purposes`.
     """
-    ms = timing.median_ms
-    return {
-        "graph": args.file,
-        **found,
-        "vertices": G.n,
-        "entries": int(A.count),
-        "symmetric": G.symmetric,
-        "dtype": str(A.dtype),
-        "edges": reached_edges(G, np.ones(G.n, bool)),
-        "traversed_edges": traversed,
-        "time_ms": ms,
-        "compile_ms": max(timing.first_ms - ms, 0.0),
-        "prepare_ms": prepare_ms,
-        "runs": len(timing.runs_ms),
-        "gteps": traversed / ms / 1e6,
-        "format": G.out.format,
-        **what_ran(plan),
-    }
+
+    def __init__(self, args: argparse.Namespace, *purposes: str):
+        if args.repeat < 1:
+            raise ValueError(f"`--repeat` must be at least 1; got {args.repeat}.")
+        check_output(getattr(args, "output", None))
+        self.args, A = args, open_graph(args)
+        self.A = _both_directions(A) if getattr(args, "undirected", False) else A
+        self.preparing, self.G = timed(lambda: prepare(self.A, for_=purposes), 0, "preparing")
+
+    @property
+    def edges(self) -> int:
+        """Those of the graph, undirected ones once."""
+        return reached_edges(self.G, np.ones(self.G.n, bool))
+
+    def source(self) -> int:
+        """The one asked for, or the vertex of largest out-degree."""
+        if self.G.n == 0:
+            raise ValueError(f"{self.args.file} has no vertices.")
+        if self.args.source is None:
+            return int(np.argmax(out_degrees(self.G)))
+        return vertex_of(self.args.source, self.args.names, "--source")
+
+    def shown(self, vertex: Any) -> Any:
+        """A vertex as it is printed: by its name, where it has one."""
+        names = self.args.names
+        return int(vertex) if names is None else names.names[vertex]
+
+    def top(self, scores: np.ndarray) -> list[list[Any]]:
+        """The `--top` vertices of largest score."""
+        order = np.argsort(-scores, kind="stable")[: self.args.top]
+        return [[self.shown(v), float(scores[v])] for v in order]
+
+    def call(self, algorithm: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+        """The result of an algorithm on the graph, timed."""
+        how = {"backend": self.args.backend, "method": self.args.method, **options}
+        self.plan = plan_of(algorithm.__name__, self.G, *operands, **how)
+        self.timing, result = timed(lambda: algorithm(self.G, *operands, **how), self.args.repeat)
+        return result
+
+    def report(
+        self, result: Any, found: dict[str, Any], traversed: int, **columns: Any
+    ) -> dict[str, Any]:
+        """What every algorithm prints: graph, findings, times, speed, and what ran.
+
+        The speed is that of the edges `traversed`; columns: of the table for `--output`.
+        """
+        save_table(self.args, **columns)
+        ms = self.timing.median_ms
+        return {
+            "graph": self.args.file,
+            **found,
+            "failed": _failure_of(result),
+            "vertices": self.G.n,
+            "entries": int(self.A.count),
+            "symmetric": self.G.symmetric,
+            "dtype": str(self.A.dtype),
+            "edges": self.edges,
+            "traversed_edges": traversed,
+            "time_ms": ms,
+            "compile_ms": max(self.timing.first_ms - ms, 0.0),
+            "prepare_ms": self.preparing.first_ms,
+            "runs": len(self.timing.runs_ms),
+            "gteps": traversed / ms / 1e6,
+            "format": self.G.out.format,
+            **what_ran(self.plan),
+        }
 
 
-def failure_of(result: Any) -> str | None:
+def _both_directions(A: SparseMatrix) -> SparseMatrix:
+    """Every entry and its mirror image; the minimum where both are stored."""
+    coo = A.to_scipy().tocoo()
+    row, col = np.concatenate([coo.row, coo.col]), np.concatenate([coo.col, coo.row])
+    values = np.concatenate([coo.data, coo.data])
+    return from_edges(row, col, values, shape=A.shape, dup=min_, format=A.format)
+
+
+def _failure_of(result: Any) -> str | None:
     """Why a result failed, or None."""
     try:
         check(result)

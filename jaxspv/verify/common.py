@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import scipy.sparse.csgraph
 
 
 def matrix_of(A: Any) -> Any:
@@ -36,6 +37,17 @@ def undirected_pattern(A: Any) -> Any:
     off = pattern.row != pattern.col
     ends = (pattern.row[off], pattern.col[off])
     return scipy.sparse.csr_array((pattern.data[off], ends), shape=pattern.shape)
+
+
+def partition(A: Any, result: Any, connection: str) -> None:
+    """Labels are the smallest vertex of each component ("weak", "strong"), as SciPy finds them."""
+    pattern = pattern_of(matrix_of(A))
+    count, member = scipy.sparse.csgraph.connected_components(pattern, connection=connection)
+    got = np.asarray(result.labels)
+    smallest = np.full(count, len(got))
+    np.minimum.at(smallest, member, np.arange(len(got)))
+    fail("label", got != smallest[member], got, smallest[member])
+    expect(int(result.count) == count, f"{int(result.count)} are counted, not {count}.")
 
 
 def expect(condition: Any, text: str) -> None:

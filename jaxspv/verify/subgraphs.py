@@ -8,18 +8,12 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from .common import close, expect, fail, matrix_of, pattern_of, undirected_pattern
+from .common import close, expect, fail, matrix_of, partition, pattern_of, undirected_pattern
 
 
 def strong_components(A: Any, result: Any) -> None:
     """Labels are the smallest vertex of each strong component, as SciPy partitions them."""
-    pattern = pattern_of(matrix_of(A))
-    count, member = scipy.sparse.csgraph.connected_components(pattern, connection="strong")
-    got = np.asarray(result.labels)
-    smallest = np.full(count, len(got))
-    np.minimum.at(smallest, member, np.arange(len(got)))
-    fail("label", got != smallest[member], got, smallest[member])
-    expect(int(result.count) == count, f"{int(result.count)} are counted, not {count}.")
+    partition(A, result, "strong")
 
 
 def cores(A: Any, result: Any) -> None:

@@ -9,7 +9,7 @@ from ....algorithms.connectivity.strong import strongly_connected_components as 
 from ...graph import ConvertedGraph
 from ...products import mutual
 from ...registry import implements
-from ...results import check_not_null, groups, labels
+from ...results import check_not_null, groups
 from ...views import pattern
 
 
@@ -45,10 +45,8 @@ def _attracting(G: ConvertedGraph) -> list[set]:
     """Components that no edge leaves."""
     of = _membership(G)
     left = np.unique(of[G.row[of[G.row] != of[G.col]]])
-    order = np.argsort(of, kind="stable")
-    ends = np.flatnonzero(np.diff(of[order])) + 1
-    parts = np.split(order, ends) if len(of) else []
-    return [set(labels(G, part)) for part in parts if of[part[0]] not in left]
+    parts = zip(groups(G, of), np.unique(of), strict=True)
+    return [part for part, first in parts if first not in left]
 
 
 @implements

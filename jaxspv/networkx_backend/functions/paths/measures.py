@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import networkx as nx
@@ -140,33 +140,31 @@ def wiener_index(G, weight=None):
     return _number(G, weight, total) if G.is_directed() else total / 2
 
 
-@implements
-def hyper_wiener_index(G, weight=None):
-    """Half the sum of d + d^2 over the distances d of all pairs."""
+def _half_sum(G: ConvertedGraph, weight: str | None, term: Callable[..., Any]) -> float:
+    """Half the sum of `term(distances, degree, degrees)` over all vertices."""
     check_not_null(G)
     if not _connected(G):
         return math.inf
-    return float(sum((far + far**2).sum() for _, far in _rows(G, weight)) / 2)
+    degree = degrees(G)  # as NetworkX: the weights are those of the paths alone
+    return float(sum(term(far, degree[s], degree).sum() for s, far in _rows(G, weight)) / 2)
+
+
+@implements
+def hyper_wiener_index(G, weight=None):
+    """Half the sum of d + d^2 over the distances d of all pairs."""
+    return _half_sum(G, weight, lambda far, *_: far + far**2)
 
 
 @implements
 def schultz_index(G, weight=None):
     """Half the sum of d(u, v) (deg u + deg v)."""
-    check_not_null(G)
-    if not _connected(G):
-        return math.inf
-    degree = degrees(G)  # as NetworkX: the weights are those of the paths alone
-    return float(sum((far * (degree[s] + degree)).sum() for s, far in _rows(G, weight)) / 2)
+    return _half_sum(G, weight, lambda far, own, degree: far * (own + degree))
 
 
 @implements
 def gutman_index(G, weight=None):
     """Half the sum of d(u, v) deg u deg v."""
-    check_not_null(G)
-    if not _connected(G):
-        return math.inf
-    degree = degrees(G)  # as NetworkX: the weights are those of the paths alone
-    return float(sum((far * degree[s] * degree).sum() for s, far in _rows(G, weight)) / 2)
+    return _half_sum(G, weight, lambda far, own, degree: far * own * degree)
 
 
 @implements

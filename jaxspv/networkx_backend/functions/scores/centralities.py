@@ -17,6 +17,7 @@ from ....construct.padding import unpad
 from ....graph import Graph
 from ....ops.products.mxv.api import mxv
 from ...graph import ConvertedGraph
+from ...products import apply_matrix
 from ...registry import implements
 from ...results import by_node
 from ...views import pattern, weighted
@@ -159,14 +160,9 @@ def hits(G, max_iter=100, tol=1.0e-8, nstart=None, normalized=True, *, method=No
     if not iterated and not float(found[1]) < limit:
         raise NotImplementedError(f"the iteration has not converged after {steps} steps")
     h = _converged(G, found, limit, max_iter)
-    a = np.asarray(_row_products(inn, found[2]), np.float64)[: len(G)]  # of the hubs before
+    a = apply_matrix(inn, np.asarray(found[2])[: len(G)])  # of the hubs before
     h, a = (v / (v.sum() if normalized else v.max()) for v in (h, a))
     return by_node(G, h), by_node(G, a)
-
-
-@jax.jit
-def _row_products(graph: Graph, x: jax.Array) -> jax.Array:
-    return mxv(graph.out, x)
 
 
 @jax.jit

@@ -1,4 +1,4 @@
-"""Row bins against dense NumPy: semirings, shapes, padding, poison values, batches."""
+"""Row bins against dense NumPy: semirings, shapes, padding, poison values."""
 
 import functools
 
@@ -51,8 +51,8 @@ def by_rows(indptr, indices, data, x, mul, add, identity):
     y = []
     for begin, end in zip(indptr[:-1], indptr[1:], strict=True):
         terms = [mul(data[k], x[indices[k]]) for k in range(begin, end)]
-        y.append(functools.reduce(add, terms) if terms else np.full(x.shape[1:], identity))
-    return np.array(y).reshape(len(indptr) - 1, *x.shape[1:])
+        y.append(functools.reduce(add, terms) if terms else identity)
+    return np.array(y)
 
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
@@ -121,51 +121,6 @@ def test_padding_values_change_nothing(poison):
     run = functools.partial(SPMV, mul=jnp.multiply, combine=jnp.add, identity=0)
     poisoned = run(layout, jnp.where(padding, poison, values), x)
     np.testing.assert_array_equal(poisoned, run(layout, values, x))
-
-
-def test_scalar_value_counts_the_entries_of_rows():
-    rng = np.random.default_rng(3)
-    indptr, indices, _ = random_csr(rng, 40, 40, 4)
-    layout = bins.build(indptr, indices, (40, 40))
-    count = SPMV(layout, 1, jnp.zeros(40), mul=lambda a, x: a, combine=jnp.add, identity=0)
-    np.testing.assert_array_equal(count, np.diff(indptr))
-
-
-def test_several_vectors_at_once():
-    rng = np.random.default_rng(4)
-    indptr, indices, data = random_csr(rng, 40, 30, 7)
-    x = rng.integers(-4, 5, (30, 3)).astype(np.float32)
-    layout = bins.build(indptr, indices, (40, 30), tuning=TUNINGS["three levels"])
-    y = SPMV(
-        layout, layout.arrange(jnp.asarray(data)), x, mul=jnp.multiply, combine=jnp.add, identity=0
-    )
-    expected = scipy.sparse.csr_matrix((data, indices, indptr), (40, 30)) @ x
-    np.testing.assert_array_equal(y, expected)
-
-
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
-def test_pairs_find_the_smallest_winning_column(tuning):
-    rng = np.random.default_rng(5)
-    indptr, indices, data = random_csr(rng, 40, 30, 7)
-    x = rng.integers(-4, 5, 30).astype(np.float32)
-    layout = bins.build(indptr, indices, (40, 30), tuning=tuning)
-
-    def earlier(a, b):
-        first = (a[0] < b[0]) | ((a[0] == b[0]) & (a[1] <= b[1]))
-        return tuple(jnp.where(first, u, v) for u, v in zip(a, b, strict=True))
-
-    value, column = SPMV(
-        layout,
-        layout.arrange(jnp.asarray(data)),
-        (x, np.arange(30, dtype=np.int32)),
-        mul=lambda a, pair: (a + pair[0], pair[1]),
-        combine=earlier,
-        identity=(np.inf, 30),
-    )
-    for i in range(40):
-        own = slice(indptr[i], indptr[i + 1])
-        pairs = sorted(zip(data[own] + x[indices[own]], indices[own], strict=True))
-        assert (value[i], column[i]) == (pairs[0] if pairs else (np.inf, 30))
 
 
 def test_values_may_be_traced():
@@ -246,7 +201,8 @@ def test_one_bin_in_the_order_of_the_rows_needs_no_place():
     indices = np.random.default_rng(13).integers(0, 2_000, indptr[-1]).astype(np.int32)
     layout = bins.build(indptr, indices, (2_000, 2_000))
     assert layout.place is None
-    count = SPMV(layout, 1, jnp.zeros(2_000), mul=lambda a, x: a, combine=jnp.add, identity=0)
+    values = layout.arrange(jnp.ones(len(indices)))
+    count = SPMV(layout, values, jnp.zeros(2_000), mul=lambda a, x: a, combine=jnp.add, identity=0)
     np.testing.assert_array_equal(count, length)
 
 

@@ -24,7 +24,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from .batching import one_by_one, vmapped
 from .compilation import PROGRAMS, as_array, is_eager
-from .derivatives import instantiate, is_inexact, jvp_of_perturbed, transpose_of_tangent
+from .derivatives import instantiate, is_inexact, is_zero, jvp_of_perturbed, transpose_of_tangent
 from .operations.call import Call, Form, Types, alike, call_of, structs, types_of, x64
 from .operations.plan import Plan
 from .operations.table import Table, asked, results_of
@@ -41,7 +41,7 @@ def live(jaxpr: Any) -> Any:
     return partial_eval.dce_jaxpr(jaxpr, True)[0]
 
 
-Tangent = Callable[..., Any] | Literal["definition"]
+Tangent = Callable[..., Any] | Literal["definition", "linear"]
 OPERATIONS: dict[Primitive, Operation] = {}  # by which `explain` finds them in a jaxpr
 
 
@@ -53,7 +53,9 @@ class Operation(Table):
         tangent: `tangent(primals, tangents, result, **static) -> result tangent`, built only from
             operations that transpose. Leaves of `tangents` that are `SymbolicZero` are known to be
             zero; leaves of integer results take `SymbolicZero` or float0. "definition": the tangent
-            of the form in XLA. None: every result is an integer or a boolean, and has float0.
+            of the form in XLA. "linear": the operation itself, which is linear in its first operand
+            and has derivatives by no other. None: every result is an integer or a boolean, and has
+            float0.
         transpose: of an operation that is linear in some operands: `transpose(cotangent, *operands,
             **static)` gives a cotangent for each of these, None for the others. In the place of a
             linear operand it gets shapes and dtypes.
@@ -76,7 +78,8 @@ class Operation(Table):
         internal: bool = False,
     ):
         super().__init__(name, internal)
-        self.tangent = self._tangent_of_definition if tangent == "definition" else tangent
+        own = {"definition": self._tangent_of_definition, "linear": self._tangent_if_linear}
+        self.tangent = own[tangent] if isinstance(tangent, str) else tangent
         self.transpose, self.linear, self.types, self.advice = transpose, linear, types, advice
         self.primitive = primitive = Primitive(name.replace(" ", "_"))
         primitive.multiple_results = True
@@ -281,6 +284,10 @@ class Operation(Table):
         del result
         impl = self.plan(*primals, backend="xla", **static).chosen[0]
         return jvp_of_perturbed(functools.partial(impl.run, **static), primals, tangents)[1]
+
+    def _tangent_if_linear(self, primals, tangents, result, **static):
+        zero = is_zero(tangents[0])
+        return jnp.zeros_like(result) if zero else self(tangents[0], *primals[1:], **static)
 
     def _lower(self, platform: str, ctx, *args, call: Call):
         # No sharding or varying axes: forms create arrays without, and a loop carries one kind.

@@ -12,7 +12,6 @@ from jax import Array, lax
 from jax.tree_util import Partial
 
 from .compat import scatter_add_is_slow
-from .derivatives import is_zero
 from .operation import Operation, typed
 from .platforms import situation
 from .tuples import choose
@@ -122,11 +121,6 @@ def _sum_by_segments(
     return _by_scatter("add")(terms, segments, count, identity)
 
 
-def _tangent_of_sums(primals, tangents, result, **static):
-    dot = tangents[0]
-    return jnp.zeros_like(result) if is_zero(dot) else segment_sums(dot, primals[1], **static)
-
-
 def _transposed_sums(w, terms, segments, *, count, sorted):
     inside = jnp.where(segments >= 0, segments, count)
     return w.at[inside].get(mode="fill", fill_value=0), None
@@ -134,7 +128,7 @@ def _transposed_sums(w, terms, segments, *, count, sorted):
 
 segment_sums = Operation(
     "sums by segments",
-    _tangent_of_sums,
+    "linear",
     transpose=_transposed_sums,
     types=lambda terms, segments, *, count, sorted: typed(terms.dtype, count),
     internal=True,
@@ -146,18 +140,13 @@ def _sums(terms: Array, segments: Array, *, count: int, sorted: bool) -> Array:
     return _sum_by_segments(terms, segments, count, sorted=sorted)
 
 
-def _tangent_of_gather(primals, tangents, result):
-    dot = tangents[0]
-    return jnp.zeros_like(result) if is_zero(dot) else gather(dot, primals[1])
-
-
 def _transposed_gather(w, x, index):
     return segment_sums(w, index, count=x.shape[0], sorted=False), None
 
 
 gather = Operation(
     "gather of tangents",
-    _tangent_of_gather,
+    "linear",
     transpose=_transposed_gather,
     types=lambda x, index: typed(x.dtype, *index.shape),
     internal=True,

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.derivatives import is_zero
 from ..._core.operation import Operation, typed
 from ..._core.pytree import is_concrete
 from ..._core.tuples import Each, choose, ones_unless, take
@@ -218,11 +217,6 @@ def _in_pieces(values: Array, slot: Array, where: Array | None, run: int | None)
     return moved(values, slot, where) if run is None else in_run(values, slot, first=run)
 
 
-def _tangent(primals, tangents, result):
-    dot = tangents[0]
-    return jnp.zeros_like(result) if is_zero(dot) else moved(dot, *primals[1:])
-
-
 def _transposed(cotangent, values, slot, where):
     flat = cotangent.reshape(-1, *cotangent.shape[slot.ndim :])
     return flat.at[where].get(mode="fill", fill_value=0), None, None
@@ -230,7 +224,7 @@ def _transposed(cotangent, values, slot, where):
 
 moved = Operation(
     "values in pieces",
-    _tangent,
+    "linear",
     transpose=_transposed,
     types=lambda v, slot, where: typed(v.dtype, *slot.shape, *v.shape[1:]),
     internal=True,
@@ -242,11 +236,6 @@ def _moved(values: Array, slot: Array, where: Array) -> Array:
     return take(values, slot)
 
 
-def _run_tangent(primals, tangents, result, *, first):
-    dot, slot = tangents[0], primals[1]
-    return jnp.zeros_like(result) if is_zero(dot) else in_run(dot, slot, first=first)
-
-
 def _run_transposed(cotangent, values, slot, *, first):
     flat = cotangent.reshape(-1, *cotangent.shape[slot.ndim :])
     before_after = first, values.shape[0] - first - slot.size
@@ -255,7 +244,7 @@ def _run_transposed(cotangent, values, slot, *, first):
 
 in_run = Operation(
     "values of a run in pieces",
-    _run_tangent,
+    "linear",
     transpose=_run_transposed,
     types=lambda v, slot, first: typed(v.dtype, *slot.shape, *v.shape[1:]),
     internal=True,

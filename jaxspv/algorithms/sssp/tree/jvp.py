@@ -50,17 +50,12 @@ def _types(values, parent, source, slot, *, down):
     return typed(values.dtype, parent.shape[0] if down is None else down)
 
 
-def _tangent(primals, tangents, result, *, down):
-    dot = tangents[0]
-    return jnp.zeros_like(result) if is_zero(dot) else sums(dot, *primals[1:], down=down)
-
-
 def _transposed(w, values, *tree, down):
     return sums(w, *tree, down=values.shape[0] if down is None else None), None, None, None
 
 
 # down: None, or the number of values that sums over subtrees are handed to, the transpose.
-sums = Operation("sums along paths", _tangent, transpose=_transposed, types=_types, internal=True)
+sums = Operation("sums along paths", "linear", transpose=_transposed, types=_types, internal=True)
 
 
 def _not_in_cpp(values: Any, parent: Any, source: Any, slot: Any, *, down: Any) -> str | None:

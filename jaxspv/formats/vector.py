@@ -121,13 +121,14 @@ class SparseVector(Stored):
         return dataclasses.replace(self, data=data, indices=indices, count=count, overflow=overflow)
 
 
-def compact(present: Array, nse: int) -> tuple[Array, Array]:
+def compact(present: Array, nse: int, dtype: Any = None) -> tuple[Array, Array]:
     """The positions of True, ascending, in `nse` slots (n where there are fewer), and their count.
 
-    Stream compaction: a scan of the flags gives each its place.
+    Stream compaction: a scan of the flags gives each its place. dtype: of the positions; None: the
+    index dtype for these sizes.
     """
     n = present.shape[0]
-    dtype = index_dtype_for(sizes=(n, nse))
+    dtype = index_dtype_for(sizes=(n, nse)) if dtype is None else dtype
     count = jnp.sum(present, dtype=dtype)
     place = jnp.cumsum(present, dtype=dtype) - 1
     target = jnp.where(present, place, nse)

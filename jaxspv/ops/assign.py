@@ -253,7 +253,7 @@ def _assign(
     else:
         t = _placed(value, indices, c.shape)
     t = cast(t, c.data.dtype) if accum is None else t
-    merged = merge(
+    return merge(
         dataclasses.replace(c, overflow=c.overflow | t.overflow),
         t,
         None if mask is None else allowed,
@@ -263,7 +263,6 @@ def _assign(
         region,
         region if sub else of_line if line else None,
     )
-    return merged
 
 
 def _placed(value, indices, shape) -> Entries:

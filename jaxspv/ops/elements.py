@@ -39,7 +39,8 @@ def get_element(
     >>> float(jsp.graphblas.get_element(A, 1, 0, fill=-1))
     -1.0
     """
-    value, found = _look_up(operand("A", A), i, j)
+    M = operand("A", A)
+    value, found = element(M, _place(M, i, j))
     return jnp.where(found, value, jnp.asarray(fill, value.dtype))
 
 
@@ -59,7 +60,8 @@ def has_element(A: Operand, i: Count, j: Count | None = None) -> Bool[Array, ""]
     >>> bool(jsp.graphblas.has_element(jsp.vector_from_entries([1], [0.0], 3), 1))
     True
     """
-    return _look_up(operand("A", A), i, j)[1]
+    M = operand("A", A)
+    return element(M, _place(M, i, j))[1]
 
 
 def set_element(
@@ -107,19 +109,14 @@ def remove_element(C: Sparse, i: Count, j: Count | None = None) -> Any:
     [2]
     """
     M = operand("C", C)
-    place = tuple(
-        as_index(name, index, extent).values
-        for name, index, extent in zip("ij", (i, j)[: M.ndim], M.shape, strict=False)
-    )
-    return call(_remove, (M, place), Options(), format=format_of(M))
+    return call(_remove, (M, _place(M, i, j)), Options(), format=format_of(M))
 
 
-def _look_up(A: SparseMatrix | SparseVector, i: Any, j: Any) -> tuple[Array, Array]:
-    place = tuple(
+def _place(A: SparseMatrix | SparseVector, i: Any, j: Any) -> tuple[Any, ...]:
+    return tuple(
         as_index(name, index, extent).values
         for name, index, extent in zip("ij", (i, j)[: A.ndim], A.shape, strict=False)
     )
-    return element(A, place)
 
 
 def _remove(C, place) -> Entries:

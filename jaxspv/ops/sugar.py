@@ -65,12 +65,8 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, (jax.Array, np.ndarray)) and x.ndim > 0
 
 
-def _is_sparse(x: Any) -> bool:
-    return isinstance(x, Stored)
-
-
 def _known(x: Any) -> bool:
-    return _is_sparse(x) or _is_array(x)
+    return isinstance(x, Stored) or _is_array(x)
 
 
 def added(A: Any, B: Any) -> Any:

@@ -14,7 +14,6 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from pallas_kernels.simt.device import capability_of
 
-from .._core.compat import kernels_refused
 from .._core.compilation import is_eager, one_program
 from .._core.eager.kept import kept
 from .._core.operation import Operation, Tangent
@@ -129,8 +128,6 @@ def one_kernel_refused(G: ShardedGraph) -> str | None:
     `backend="pallas"`; None: they can."""
     part = G.part
     devices = part.mesh.devices if isinstance(part.mesh, Mesh) else np.array([])
-    if (reason := kernels_refused()) is not None:
-        return reason
     if part.grid[1] > 1:
         return "it needs whole rows: shard over rows alone"
     if part.row_axes != part.mesh.axis_names:

@@ -27,7 +27,6 @@ def on_gpu(monkeypatch):
         schedule = Schedule(threads=64, interpret=True)
         kernel = functools.partial(getattr(gpu, name), schedule=schedule)
         monkeypatch.setattr(gpu, name, kernel)
-    monkeypatch.setattr(gpu, "kernels_refused", lambda: None)
 
 
 @pytest.mark.parametrize("own", [None, (), (2,)], ids=str)

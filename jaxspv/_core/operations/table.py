@@ -10,13 +10,17 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
+from ..compat import kernels_refused
 from ..platforms import BACKENDS, PLATFORM_OF, Backend, inside, situation
 from .call import Call, Form, Refuse, Types, never, structs
 from .plan import Plan
 
 
 class Table:
-    """The forms of an operation in their order; of one backend the first that serves is taken."""
+    """The forms of an operation in their order; of one backend the first that serves is taken.
+
+    Forms for GPUs are asked where kernels run at all (`compat.kernels_refused`).
+    """
 
     def __init__(self, name: str, internal: bool):
         self.name, self.internal = name, internal
@@ -90,7 +94,8 @@ class Table:
                 elif method is not None and impl.name != method:
                     reason = f"method={method!r} was asked for"
                 else:
-                    reason = impl.refuse(*operands, **static)
+                    reason = kernels_refused() if kind == "pallas" else None
+                    reason = reason or impl.refuse(*operands, **static)
                 if reason is None:
                     chosen.append(impl)
                     break

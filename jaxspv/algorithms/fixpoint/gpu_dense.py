@@ -16,9 +16,9 @@ from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
 from pallas_kernels.simt.scalar_jaxpr import trace as trace_scalar
 from pallas_kernels.sssp.widths import most_rounds
 
-from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ...graph import Graph
+from ...ops.products.common.product import no_plain_product
 from ..common.edges import sliced_in_edges
 from .step import Call, of_call
 from .xla import differs, unbounded
@@ -43,8 +43,6 @@ def kernel_layout(graph: Graph) -> dict[str, Array] | None:
 def refuse(call: Call) -> str | None:
     """Why the kernel cannot run, with the primitive that it lacks."""
     semiring, graph, x0, operands, captured, _, update, sums, _ = call
-    if reason := kernels_refused():
-        return reason
     layout = graph.layouts.get("fixpoint")
     if layout is None or layout.kernel is None:
         return "its edges are not arranged, or have new values: `prepare(A, for_='fixpoint')`"
@@ -52,10 +50,8 @@ def refuse(call: Call) -> str | None:
     for array in arrays:
         if array.dtype not in DTYPES or array.shape not in ((), x0.shape):
             return f"it takes float32 and int32 of {x0.shape} or (); not {array.dtype}{array.shape}"
-    if semiring.mul.position is not None:
-        return f"`{semiring.mul.name}` is positional"
-    if jax.tree.leaves(semiring):
-        return "the semiring has parameters"
+    if reason := no_plain_product(semiring):
+        return reason
     for name, fn in (("update", update), *sums):
         reason = fn.refuses()
         if reason is not None:

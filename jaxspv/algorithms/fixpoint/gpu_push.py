@@ -14,11 +14,11 @@ from pallas_kernels.fixpoint.push import fixpoint_push as kernel
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.sssp.widths import most_rounds
 
-from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ...algebra import operators
 from ...graph import LAYOUTS, Graph
 from ...ops.products.common.elementwise import trace
+from ...ops.products.common.product import no_plain_product
 from ..common.weights import facts_of
 from .step import Call, of_call
 
@@ -29,8 +29,6 @@ _SUMS = (operators.min_extend.fn, operators.plus.fn)
 def not_persistent(call: Call) -> str | None:
     """Why the kernel cannot run."""
     semiring, graph, x0, *_ = call
-    if reason := kernels_refused():
-        return reason
     if not call.monotone:
         return "the loop is not declared monotone"
     if call.until.kind != "unchanged":
@@ -39,10 +37,8 @@ def not_persistent(call: Call) -> str | None:
         return "there is nothing to traverse"
     if x0.dtype.name not in DTYPES or semiring.add.atomic(x0.dtype) not in ORDERS:
         return f"the monoid `{semiring.add.name}` on {x0.dtype} is no order of the kernel"
-    if semiring.mul.position is not None:
-        return f"`{semiring.mul.name}` is positional"
-    if jax.tree.leaves(semiring):
-        return "the semiring has parameters"
+    if reason := no_plain_product(semiring):
+        return reason
     if graph.dtype.name not in DTYPES:
         return f"the kernel takes weights of {', '.join(DTYPES)}, not {graph.dtype}"
     mul = _extend(semiring)

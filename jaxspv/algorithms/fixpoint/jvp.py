@@ -13,8 +13,7 @@ from ..._core.derivatives import dense_tangent, is_zero
 from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
 from ..common.derivatives import richardson
-from ..common.frontier import Queue, append, distinct_or_dropped, one_of_each
-from ..sssp.xla import OutEdges, for_edges
+from ..sssp.xla import OutEdges, tree_edges
 from .step import Call, totals_of
 from .xla import differs
 
@@ -99,12 +98,15 @@ def _along_tree(call, tangents, result) -> Array:
     parts = (semiring, data, operands, captured, x0)
     missing = jnp.full_like(x, semiring.add.identity_of(x.dtype)[()])
 
-    def tight(slot, tail, v):
-        value = settled(parts, take(x, tail), slot, tail, v)
-        return ~differs(value, take(x, v)) & differs(take(x, tail), missing[0])
+    def tight(edges, v):
+        before = take(x, edges.tail)
+        value = settled(parts, before, edges.slot, edges.tail, v)
+        return ~differs(value, take(x, v)) & differs(before, missing[0])
 
-    parent, slot, inner = _tree(graph, differs(x, x0), tight)
-    vertex = jnp.arange(n, dtype=jnp.int32)
+    changed = differs(x, x0)
+    slot, parent = tree_edges(OutEdges.of(graph.out), ~changed, tight)
+    vertex, inner = jnp.arange(n, dtype=jnp.int32), parent < n
+    slot, parent = jnp.where(inner, slot, 0), jnp.where(inner, parent, vertex)
     constant = tuple(values)
 
     def own(values):
@@ -116,7 +118,7 @@ def _along_tree(call, tangents, result) -> Array:
     partial = jax.jvp(own, (values,), (directions,))[1] if values else jnp.zeros_like(x)
     gain = jax.jvp(from_parent, (take(x, parent),), (jnp.ones_like(x),))[1]
     root = dense_tangent(tangents[2])
-    partial = jnp.where(inner, partial, jnp.where(differs(x, x0), 0, root))
+    partial = jnp.where(inner, partial, jnp.where(changed, 0, root))
     return _sum_to_roots(partial, jnp.where(inner, gain, 0), parent)
 
 
@@ -129,43 +131,3 @@ def _sum_to_roots(values: Array, gain: Array, parent: Array) -> Array:
         return (total + factor * total[jump], factor * factor[jump], jump[jump]), None
 
     return lax.scan(double, (values, gain, parent), None, length=rounds)[0][0]
-
-
-def _tree(graph, changed: Array, tight) -> tuple[Array, Array, Array]:
-    """(parents, slots, whether there is one): breadth-first over tight edges from what stayed.
-
-    Along it the number of edges rises, so cycles of tight edges do no harm; of the edges of one
-    level the one of smallest slot.
-    """
-    n, nse, out = graph.n, graph.nse, graph.out
-    edges = OutEdges(out.indptr, out.indices, graph.data)
-    place = jnp.arange(n, dtype=jnp.int32)
-    index = jnp.where(changed, n, jnp.cumsum(~changed, dtype=jnp.int32) - 1)
-    items = jnp.zeros(n, jnp.int32).at[index].set(place, mode="drop")
-    queue = Queue(items, jnp.int32(0), jnp.sum(~changed, dtype=jnp.int32))
-    hops = jnp.where(changed, n, 0).astype(jnp.int32)
-
-    def level(c):
-        depth, queue, *rest = c
-
-        def visit(c, e):
-            queue, hops, parent, slots, claims = c
-            v = jnp.where(e.valid, out.indices.at[e.slot].get(mode="clip"), 0)
-            good = e.valid & (hops[v] > depth) & tight(e.slot, e.tail, v)
-            claims, first = one_of_each(claims, v, good & (hops[v] == n))
-            slots = slots.at[jnp.where(good, v, n)].min(e.slot, mode="drop")
-            won = good & (slots[v] == e.slot)
-            parent = parent.at[distinct_or_dropped(v, won, n)].set(
-                e.tail, mode="drop", unique_indices=True
-            )
-            hops = hops.at[jnp.where(good, v, n)].set(depth + 1, mode="drop")
-            return append(queue, v, first), hops, parent, slots, claims
-
-        carry = for_edges(edges, queue, (queue, *rest), visit)
-        return depth + 1, carry[0]._replace(head=queue.tail), *carry[1:]
-
-    none = jnp.full(n, nse, jnp.int32)
-    start = (jnp.int32(0), queue, hops, place, none, jnp.zeros(n, jnp.int32))
-    _, _, _, parent, slots, _ = lax.while_loop(lambda c: c[1].head < c[1].tail, level, start)
-    inner = changed & (slots < nse)
-    return jnp.where(inner, parent, place), jnp.where(inner, slots, 0), inner

@@ -21,7 +21,6 @@ from pallas_kernels.products.attention.job import Score as KernelScore
 from pallas_kernels.products.attention.vjp import Wanted, csr_attention_vjp
 
 from ..._core.batching import one_by_one
-from ..._core.compat import kernels_refused
 from ...ops.products.common.elementwise import ALONE, inner_of
 from ...ops.products.spmv.api import no_rows
 from .xla import Dot, Score, op, pulled
@@ -162,7 +161,7 @@ _FLOATS = ("float32", "bfloat16", "float16")
 def not_here(A, operands, V, *, score) -> str | None:
     """Why the kernel cannot compute these."""
     _, Q, K, (bias, edges) = operands
-    if reason := kernels_refused() or no_rows(A):
+    if reason := no_rows(A):
         return reason
     if isinstance(score, Score):
         if reason := _parts(score, operands, V).refuses():

@@ -16,7 +16,6 @@ from pallas_kernels.products.spmm_mesh import spmm as kernel
 from pallas_kernels.products.spmm_row_sharded import CHUNK
 from pallas_kernels.products.spmm_row_sharded import row_sharded_spmm as row_sharded_kernel
 
-from ..._core.compat import kernels_refused
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.operation import one_kernel_refused, unasked
 from .mesh import multiplied, multiplied_row_sharded, op, product
@@ -138,8 +137,6 @@ def _rows_with_entries(indptr):
 def _not_separate(G, x, semiring, *, flip, keep=False) -> str | None:
     del x, semiring, keep
     mesh = G.part.mesh
-    if (reason := kernels_refused()) is not None:
-        return reason
     if flip:
         return "kernels of one GPU gather along rows: `mxv`, and `mxm` with the array on the right"
     if not isinstance(mesh, Mesh) or any(

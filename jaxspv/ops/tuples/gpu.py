@@ -11,7 +11,6 @@ from pallas_kernels.layouts.ragged import LIMIT
 from pallas_kernels.products.spmv_tuples import MOST_WORDS, csr_spmv_tuples
 from pallas_kernels.simt.scalar_jaxpr import TupleSemiring, refuse_traced
 
-from ..._core.compat import kernels_refused
 from ...formats.tuples import Tuples
 from .operations import product
 
@@ -24,8 +23,6 @@ def _refuse(
     """Why the kernel cannot combine these products."""
     del in_order
     places = A.places
-    if reason := kernels_refused():
-        return reason
     if places.nse == 0 or 0 in places.shape:
         return "there is nothing to multiply"
     if places.index_dtype != jnp.int32 or places.nse + places.shape[0] > LIMIT:

@@ -176,7 +176,9 @@ def matrix(name: str, A: Any) -> SparseMatrix:
         return linked(A).out
     A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
-        raise TypeError(f"`{name}` must be a sparse matrix of jaxspv; got {type(A).__name__}.")
+        raise TypeError(
+            f"`{name}` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
+        )
     return A
 
 

@@ -15,6 +15,7 @@ from jax import Array
 from ..._core.indices import Keys, lower_bound
 from ..._core.operation import Operation, typed
 from ..._core.tuples import take
+from ...formats.vector import compact
 from ...native import bind
 from ...native.codes import DTYPES
 
@@ -42,11 +43,7 @@ def _chosen_in_cpp(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Array, 
 
 @chosen_slots.register("scatter")
 def _scattered(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Array, Array]:
-    size = chosen.shape[0]
-    place = jnp.where(chosen, jnp.cumsum(chosen, dtype=dtype) - 1, capacity)
-    blank = jnp.full(capacity, size, dtype)
-    slots = blank.at[place].set(jnp.arange(size, dtype=dtype), mode="drop")
-    return slots, jnp.sum(chosen, dtype=dtype)
+    return compact(chosen, capacity, dtype)
 
 
 def _types_kept(chosen, keys, data, overflow, *, capacity, shape) -> Any:

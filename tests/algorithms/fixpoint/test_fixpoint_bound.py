@@ -60,7 +60,6 @@ def test_the_kernel_ends_too(weight, monkeypatch):
     monkeypatch.setattr(rounds, "most_rounds", lambda n: MOST)
     monkeypatch.setattr(gpu_push, "most_rounds", lambda n: MOST)
     monkeypatch.setattr(step, "most_rounds", lambda n: MOST)
-    monkeypatch.setattr(gpu_push, "kernels_refused", lambda: None)
     run = functools.partial(gpu_push.kernel, config=SMALL)
     monkeypatch.setattr(gpu_push, "kernel", run)
     loop = _Loop(monotone=True)

@@ -39,6 +39,13 @@ def positions_as(semiring: Any, dtype: Any) -> Any:
     return dataclasses.replace(semiring, mul=dataclasses.replace(mul, index_dtype=str(dtype)))
 
 
+def no_plain_product(semiring: Semiring) -> str | None:
+    """Why kernels for products of two values do not take those of a semiring, or None."""
+    if semiring.mul.position is not None:
+        return f"`{semiring.mul.name}` is positional"
+    return "the semiring has parameters" if jax.tree.leaves(semiring) else None
+
+
 def safe(data: Array, valid: Array, fill: int = 0) -> Array:
     """`data` with `fill` in padding: nothing stored there reaches a product or its derivative.
 

@@ -17,8 +17,7 @@ from ....algebra.masks import Mask, check_mask
 from ....algebra.operators import BinaryOp
 from ....algebra.semirings import Semiring, as_semiring
 from ....formats import COO, CSC, CSR, SparseMatrix
-from ....formats.base import ours
-from ....graph import Graph, linked
+from ...write_rule.call import matrix
 from ..common.product import joined
 from .result import term_dtype
 
@@ -124,13 +123,7 @@ def checked_count(name: str, value: Any, least: int) -> int | None:
 
 
 def _matrix(name: str, A: Any) -> SparseMatrix:
-    if isinstance(A, Graph):
-        return linked(A).out
-    A = A if isinstance(A, SparseMatrix) else ours(A)
-    if not isinstance(A, SparseMatrix):
-        raise TypeError(
-            f"`{name}` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
-        )
+    A = matrix(name, A)
     return with_pattern(A) if isinstance(A, (COO, CSC, CSR)) else A.asformat("csr")
 
 

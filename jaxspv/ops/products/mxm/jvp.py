@@ -123,7 +123,7 @@ def _is_bilinear(semiring, a: CSR, b: CSR, C: CSR) -> bool:
     return ordinary and same and 0 not in (a.nse, b.nse, C.nse)
 
 
-def _no_kernels(a: CSR, b: CSR, C: CSR) -> str | None:
+def _no_kernels(a: CSR, b: CSR, C: CSR, *_: Any, **__: Any) -> str | None:
     from . import gpu
 
     return gpu.no_kernels(plus_times, a, b, structure(C))
@@ -146,10 +146,6 @@ def _expanded(a, b, C, parts, *, live, way):
     return _of_all(plus_times, plus_times, operands(a, b), first, second, C, way)
 
 
-def _no_pushing_kernels(a, b, C, *_, **__) -> str | None:
-    return _no_kernels(a, b, C)
-
-
 def _transposed(w, a, b, C, parts, *, live, way):
     zeros = tuple(jnp.zeros(p.shape, p.dtype) for p in parts)
     return None, None, None, pulled(a, b, C, zeros, w, live=live, way=way)
@@ -170,7 +166,7 @@ def _both_sides(product, a, b, C, parts, live):
     return first + (product(a, b.with_data(next(given)), C) if live[1] else 0)
 
 
-@pushed.register("rows", backend="pallas", refuse=_no_pushing_kernels)
+@pushed.register("rows", backend="pallas", refuse=_no_kernels)
 def _pushed_by_rows(a, b, C, parts, *, live, way):
     from . import gpu
 
@@ -193,7 +189,7 @@ pulled = Operation(
 )
 
 
-@pulled.register("dots", backend="pallas", refuse=_no_pushing_kernels)
+@pulled.register("dots", backend="pallas", refuse=_no_kernels)
 def _pulled_by_dots(a, b, C, zeros, w, *, live, way):
     from . import gpu
 

@@ -163,7 +163,7 @@ def plan(
         # What is lowered for several platforms has the method of each.
         method = asked if of_platform else method
         if nse is None:
-            nse = _capacity(call, _entries_of(call, gpu, size, kernels))
+            nse = _capacity(call, _entries_of(call, size, kernels))
         return Schedule(method, nse, size, products, None)
     if method == "rows" and kernels:
         return _rows_first(call, nse, work.sizes)
@@ -179,7 +179,7 @@ def plan(
     if bound <= (SMALL if loops else size) or lists_places(call.mask):
         return Schedule(method, _capacity(call, bound), size, products, None, known)
     if known is None:
-        known = work.sizes["entries"] = _entries_of(call, gpu, size, kernels)
+        known = work.sizes["entries"] = _entries_of(call, size, kernels)
     return Schedule(method, _checked_capacity(call, nse, known), size, products, None, known)
 
 
@@ -321,7 +321,7 @@ def _fastest(call: Call, work: _Work, backend: Backend | None, gpu: bool, kernel
     return "dot" if searches is not None and searches * ratio < work.products else usual
 
 
-def _entries_of(call: Call, gpu: bool, size: int, kernels: bool) -> int:
+def _entries_of(call: Call, size: int, kernels: bool) -> int:
     """The entries of C.
 
     Raises:

@@ -58,10 +58,8 @@ def _pushed(backend, semiring, A, X, Y, parts, *, perturbed):
         sides = [] if x is None else [op(semiring, A, x, Y)]
         return functools.reduce(jnp.add, sides if y is None else [*sides, op(semiring, A, X, y)])
     operands = (semiring, X, Y, None)
-    ends, leaves = (
-        ByEntry.of(inner, A, operands, chunk_for(backend, X, Y)),
-        jax.tree.leaves(operands),
-    )
+    ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
+    leaves = jax.tree.leaves(operands)
     given = iter(parts)
     dots = [next(given) if on else None for on in perturbed]
 
@@ -79,10 +77,8 @@ def _pulled(backend, semiring, A, X, Y, g, *, perturbed):
         wanted = [side for side, on in zip(sides, perturbed, strict=True) if on]
         return [by_heads(M, g, v) for M, v in wanted]
     operands = (semiring, X, Y, None)
-    ends, leaves = (
-        ByEntry.of(inner, A, operands, chunk_for(backend, X, Y)),
-        jax.tree.leaves(operands),
-    )
+    ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
+    leaves = jax.tree.leaves(operands)
 
     def step(sums, row, col, g):
         local = ends.local(leaves, row, col, [])

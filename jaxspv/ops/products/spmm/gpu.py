@@ -9,7 +9,6 @@ from pallas_kernels.layouts.ragged import LIMIT
 from pallas_kernels.products.spmm import NARROW, Config, coo_spmm, csr_spmm
 
 from ...._core.batching import one_by_one
-from ...._core.compat import kernels_refused
 from ..spmv.gpu import SCALARS, no_scalars, scalars
 from .xla import columns_together, no_dense_fold, op, result_dtype, widened
 
@@ -18,7 +17,7 @@ SCATTERED = 64  # columns up to which atomics cost less than a sort of the entri
 
 def _not_here(semiring, A, X, transposed, *, flip) -> str | None:
     """Why the kernel cannot combine these products."""
-    if reason := kernels_refused() or no_dense_fold(semiring, A, X, transposed, flip=flip):
+    if reason := no_dense_fold(semiring, A, X, transposed, flip=flip):
         return reason
     if A.index_dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
         return "kernels count rows and entries in int32"

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from pallas_kernels.products.spmspv import ATOMIC, Entries, Result, Tiles, spmspv_push, spmspv_tile
 from pallas_kernels.simt import scalar_jaxpr
 
-from ...._core.compat import kernels_refused
 from ....formats import Tiled
 from ....formats.base import serves
 from ....formats.tiled.vector import BitVector
 from ....formats.vector import SparseVector
+from ..common.product import no_plain_product
 from ..spmv.api import multiply_values
 from .api import needs_columns, op
 
@@ -21,16 +21,12 @@ _SCALARS = ("float32", "int32")
 
 def _not_here(semiring, A, x, flip) -> str | None:
     """Why no kernel can combine these products."""
-    if reason := kernels_refused():
-        return reason
     if A.nse == 0 or x.nse == 0 or 0 in A.shape:
         return "there is nothing to multiply"
     if not x.unique:
         return "`x` may hold a place twice"
-    if semiring.mul.position is not None:
-        return f"`{semiring.mul.name}` is positional"
-    if jax.tree.leaves(semiring):
-        return "the semiring has parameters"
+    if reason := no_plain_product(semiring):
+        return reason
     if A.dtype.name not in _SCALARS or x.dtype.name not in _SCALARS:
         return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
     if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):

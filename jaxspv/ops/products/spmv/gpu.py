@@ -12,7 +12,6 @@ from pallas_kernels.products.spmv_tuples import csr_spmv_tuples
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, TupleSemiring, is_near
 
-from ...._core.compat import kernels_refused
 from ....formats import ELL, SELL
 from ....formats.base import serves
 from ..common.product import take
@@ -35,7 +34,7 @@ SCALARS = ("float32", "int32")
 
 def _not_here(semiring, A, x, rows, *, flip) -> str | None:
     """Why the kernel over a CSR cannot combine these products."""
-    if reason := no_rows(A) or kernels_refused():
+    if reason := no_rows(A):
         return reason
     if A.indptr.dtype != jnp.int32:
         return "kernels count rows and entries in int32"
@@ -108,7 +107,7 @@ def _merge_path(semiring, A, x, rows, *, flip):
 def _no_groups(semiring, A, x, rows, *, flip) -> str | None:
     if not isinstance(rows, Rows) or rows.groups is None:
         return "`prepare(A, for_=...)` has not found the entries in aligned pairs or fours"
-    return kernels_refused() or _no_values(semiring, A, x, rows, flip=flip)
+    return _no_values(semiring, A, x, rows, flip=flip)
 
 
 def _groups(semiring, A, x, rows, *, flip):
@@ -128,7 +127,7 @@ op.register("merge_path", backend="pallas", refuse=_not_here, batched=columns_ve
 def _padded_not_here(semiring, A, x, rows, *, flip) -> str | None:
     if A.transposed:
         return "the arrays list the entries by column"
-    return kernels_refused() or _no_values(semiring, A, x, rows, flip=flip)
+    return _no_values(semiring, A, x, rows, flip=flip)
 
 
 def _ell_rows(semiring, A, x, rows, *, flip):

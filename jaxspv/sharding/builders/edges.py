@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._core.indices import LIMIT
 from ...algebra.monoids import Monoid, as_monoid, plus
-from ...construct.arguments import narrow
+from ...construct.arguments import check_range, checked_indices, narrow
 from ...construct.edges import taken
 from ...shapes import Indices, Values
 from ..graph import ShardedGraph
@@ -134,15 +134,8 @@ def _checked(senders: Any, receivers: Any, values: Any, n: int | None) -> LocalE
 
 
 def _vertices(name: str, given: Any, n: int | None) -> np.ndarray:
-    index = np.asarray(taken(given))
+    index = np.asarray(checked_indices(name, given))
     if index.ndim != 1:
         raise ValueError(f"`{name}` must be 1-D; got shape {index.shape}.")
-    if index.size == 0:
-        return index.astype(np.int32)
-    if index.dtype.kind not in "iu":
-        raise TypeError(f"`{name}` must be integers; got {index.dtype}.")
-    low, high, extent = int(index.min()), int(index.max()), LIMIT - 1 if n is None else n
-    if low < 0 or high >= extent:
-        wrong = low if low < 0 else high
-        raise ValueError(f"`{name}` must lie in [0, {extent}); got {wrong}.")
+    check_range(name, index, LIMIT - 1 if n is None else n)
     return index

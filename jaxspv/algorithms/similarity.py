@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.indices import within
+from .._core.indices import lower_bound, within
 from .._core.native_loops import each, read, write
 from .._core.operation import Operation, typed
 from .._core.platforms import Backend
@@ -161,20 +161,12 @@ def _search(graph: Graph, u: Array, v: Array) -> Similarity:
     swap = sizes[0] > sizes[1]
     first, length = (jnp.where(swap, x[1], x[0]) for x in ((rows[0][0], rows[1][0]), sizes))
     low, high = (jnp.where(swap, rows[0][k], rows[1][k]) for k in (0, 1))
-    steps = int(graph.nse).bit_length()
 
     def entry(state):
         k, common, adamic, resource = state
         valid = k < length
         w = indices.at[first + k].get(mode="clip")
-
-        def halve(_, ends):
-            a, b = ends
-            middle = (a + b) // 2
-            less = (a < b) & (indices.at[middle].get(mode="clip") < w)
-            return jnp.where(less, middle + 1, a), jnp.where((a < b) & ~less, middle, b)
-
-        at, _ = lax.fori_loop(0, steps, halve, (low, high))
+        at = lower_bound((indices,), (w,), low, high)
         hit = valid & (at < high) & (indices.at[at].get(mode="clip") == w)
         one, two = (jnp.where(hit, x.at[w].get(mode="clip"), 0) for x in (logs, inverse))
         return k + 1, common + hit, adamic + one, resource + two

@@ -13,7 +13,6 @@ from jax import Array
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 
 from ..._core.batching import one_by_one
-from ..._core.compat import kernels_refused
 from ..._core.compilation import on_gpu
 from ..._core.indices import bucketed
 from ..._core.operation import Operation, typed
@@ -24,6 +23,7 @@ from ...graph import Graph, as_graph, register_layout
 from ...native import bind
 from ...shapes import Count, Int, Matrix, Sources
 from ...until import Until, check_until
+from ..common.edges import no_edges
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished
 from . import native
@@ -112,7 +112,7 @@ def bfs(
     >>> bfs(A, 0).levels.tolist()
     [0, 1, 2, 2, -1]
     """
-    words, why = tiles.tiles_for(G, format)
+    words = tiles.tiles_for(G, format)
     how: dict[str, Any] = {"parents": parents, "backend": backend, "method": method}
     if words is not None:
         until = check_until(until, UNTIL, "bfs", words.shape[0])
@@ -160,13 +160,8 @@ op = Operation("bfs", types=_types, advice=_advice)
 
 def _not_persistent(graph, source, until, *, bounds, **_) -> str | None:
     """Why the kernel cannot run. It needs no layout, but is faster with one."""
-    if reason := kernels_refused():
-        return reason
-    if graph.n == 0 or graph.nse == 0:
-        return "there is nothing to traverse"
-    if None in bounds:
-        return "`max_iterations` of a traced number: the kernel wants a Python integer"
-    return None
+    traced = "`max_iterations` of a traced number: the kernel wants a Python integer"
+    return no_edges(graph) or (traced if None in bounds else None)
 
 
 def _together(axis_size, in_batched, graph, source, until, *, bounds, **how):
@@ -218,17 +213,9 @@ def _native(graph, source, until, *, parents, deterministic, bounds):
 def _levels(graph, source, until, *, parents, deterministic, bounds):
     """One level after the other, the edges of its frontier in chunks."""
     del bounds  # the same numbers are leaves of `until`
-    stop = None if until is None else _stop(until)
+    stop = None if until is None else tiles.stop_by(until)
     how = {"parents": parents, "deterministic": deterministic}
     return BFS(*search(_adjacency(graph), source, stop=stop, **how), jnp.int32(0))
-
-
-def _stop(until):
-    def stop(level, levels, frontier_size):
-        reached = until.found_in(levels)
-        return until.holds(iteration=level, reached=reached, unchanged=frontier_size == 0)
-
-    return stop
 
 
 def _types_of_many(graph, sources, *, parents, deterministic):
@@ -249,13 +236,7 @@ def _sources_separately(axis_size, in_batched, graph, sources, **how):
     return jax.tree.map(lambda v: v.reshape(axis_size, each, *v.shape[1:]), result)
 
 
-def _not_persistent_sources(graph, sources, **_) -> str | None:
-    return _not_persistent(graph, sources, None, bounds=())
-
-
-@many.register(
-    "persistent", backend="pallas", refuse=_not_persistent_sources, batched=_sources_separately
-)
+@many.register("persistent", backend="pallas", refuse=no_edges, batched=_sources_separately)
 def _persistent_sources(graph, sources, *, parents, deterministic):
     """All levels of 32 sources in one launch; a launch for each 32 sources."""
     from pallas_kernels.bfs.multi_source import bfs_sources as bfs_sources_kernel

@@ -15,7 +15,6 @@ from pallas_kernels.bfs.mesh.api import bfs as kernel
 from ..._core.platforms import using
 from ...algebra.monoids import min_, plus
 from ...formats.csr import sort_by
-from ...ops.products.spmv.xla import csr_spmv
 from ...sharding.exchange import Local, mine, on_mesh
 from ...sharding.operation import mesh_op, one_kernel_refused, refused, spread
 from ...until import check_until
@@ -24,7 +23,7 @@ from ..common.mesh import capacity_of, compacted, followed, listed, pulled_by, r
 from ..common.sources import check_source
 from ..common.status import finished
 from .api import BFS, UNTIL
-from .sources import in_words
+from .sources import in_words, joined_words
 
 THIN = 8  # entries a vertex: such graphs (grids, roads) have many levels of few edges
 NO_VERTEX = np.int32(np.iinfo(np.int32).max)
@@ -250,19 +249,16 @@ def _some(local: Local, words: Array) -> Array:
 def _joined(local: Local) -> Callable[[Array], Array]:
     """The union of the in-neighbours' words, for each vertex of this device."""
     block = local.block
-
-    def over(indptr, indices, words):
-        how = {"mul": lambda _, word: word, "combine": lax.bitwise_or, "identity": 0}
-        return csr_spmv(indptr, indices, 1, words, scatter=None, **how)
-
     if local.symmetric:
         return lambda words: local.fold_rows_of_words(
-            over(block.indptr, block.indices, local.along_cols(words))
+            joined_words(block.indptr, block.indices, local.along_cols(words))
         )
     row, col = block.rowcol()
     rows, cols = local.part.block_shape
     ends, slots = sort_by(jnp.where(row < rows, col, cols), cols)
-    return lambda words: local.fold_cols_of_words(over(ends, row[slots], local.along_rows(words)))
+    return lambda words: local.fold_cols_of_words(
+        joined_words(ends, row[slots], local.along_rows(words))
+    )
 
 
 def _not_in_one_launch(G, source, until, *, parents) -> str | None:

@@ -63,6 +63,12 @@ def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
     )
 
 
+def joined_words(indptr: Array, indices: Array, words: Array) -> Array:
+    """For each row the union of the words of its columns."""
+    how = {"mul": lambda _, word: word, "combine": lax.bitwise_or, "identity": 0, "scatter": None}
+    return csr_spmv(indptr, indices, 1, words, **how)
+
+
 def _search(graph: Adjacency, sources: Array, parents: bool) -> tuple[Array, Array | None]:
     n, count = graph.n, sources.shape[0]
     indptr, indices = graph.in_indptr, graph.in_indices
@@ -73,17 +79,7 @@ def _search(graph: Adjacency, sources: Array, parents: bool) -> tuple[Array, Arr
 
     def step(c):
         depth, words, seen, levels = c
-        words = csr_spmv(
-            indptr,
-            indices,
-            1,
-            words,
-            mul=lambda _, word: word,
-            combine=lax.bitwise_or,
-            identity=0,
-            scatter=None,
-        )
-        words = words & ~seen
+        words = joined_words(indptr, indices, words) & ~seen
         levels = jnp.where(words & bit != 0, depth + 1, levels)
         return depth + 1, words, seen | words, levels
 

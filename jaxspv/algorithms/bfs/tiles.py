@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import batch_any
-from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
 from ..._core.pytree import pytree_dataclass, static
 from ...formats import BitTiled
@@ -19,12 +17,11 @@ from ...formats.tiled.bit_tiled import Words
 from ...formats.vector import compact
 from ...graph import Graph, as_graph, register_layout
 from ...ops.products.common.expand import edge_slots, select_runs
-from .xla import parents_by_entries
+from ...until import Until
+from .xla import Stop, parents_by_entries
 
 KERNELS = ("push_csc", "push_csr", "pull_csc")
 CHUNK = 1 << 10  # pairs of a vertex and a tile a step looks at
-
-Stop = Callable[[Array, Array, Array], Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +51,16 @@ class TileRule:
             raise ValueError(
                 f"`kernels` must be among {KERNELS}, with push_csc; got {self.kernels}."
             )
+
+
+def stop_by(until: Until) -> Stop:
+    """`stop` of a search that ends where a condition holds."""
+
+    def stop(level, levels, frontier_size):
+        reached = until.found_in(levels)
+        return until.holds(iteration=level, reached=reached, unchanged=frontier_size == 0)
+
+    return stop
 
 
 def tile_bfs_xla(
@@ -199,19 +206,17 @@ class TileLayout:
     """The layout "bittiled" of `prepare`: the tiles, and whether they are dense enough to pay."""
 
     tiles: BitTiled
-    format: str = static()
-    reason: str = static()
+    faster: bool = static()
 
 
 @register_layout("bittiled")
 def _layout(graph: Graph) -> TileLayout:
     tiles = BitTiled.from_csr(graph.out, symmetric=graph.symmetric)
-    choice = choose_format(graph.out, "bfs")
-    return TileLayout(tiles, choice.format, choice.reason)
+    return TileLayout(tiles, choose_format(graph.out, "bfs").format == "bittiled")
 
 
-def tiles_for(G: Any, format: str) -> tuple[BitTiled | None, str]:
-    """(the bit tiles that `bfs` shall search, or None for rows; why).
+def tiles_for(G: Any, format: str) -> BitTiled | None:
+    """The bit tiles that `bfs` shall search, or None for rows.
 
     Raises:
         ValueError: `format` is unknown, or G is not square.
@@ -219,25 +224,18 @@ def tiles_for(G: Any, format: str) -> tuple[BitTiled | None, str]:
     if format not in FORMATS:
         raise ValueError(f"`format` must be one of {FORMATS}; got {format!r}.")
     if format == "csr":
-        return None, "format='csr' was asked for"
+        return None
     if isinstance(G, BitTiled):
         if G.shape[0] != G.shape[1]:
             raise ValueError(f"a graph needs a square matrix; got shape {G.shape}.")
-        return G, "the matrix is a BitTiled"
+        return G
     layout = G.layouts.get("bittiled") if isinstance(G, Graph) else None
-    if format == "bittiled":
-        graph = as_graph(G, "bfs")
-        tiles = (
-            layout.tiles
-            if layout is not None
-            else BitTiled.from_csr(graph.out, symmetric=True if graph.symmetric else None)
-        )
-        return tiles, "format='bittiled' was asked for"
-    if layout is None:
-        return None, "there are no bit tiles: `prepare(A, for_=('bfs', 'bittiled'))` makes them"
-    if layout.format == "bittiled":
-        return layout.tiles, f"tiles are faster: {layout.reason}"
-    return None, f"rows are faster: {layout.reason}"
+    if layout is not None:
+        return layout.tiles if format == "bittiled" or layout.faster else None
+    if format == "auto":
+        return None
+    graph = as_graph(G, "bfs")
+    return BitTiled.from_csr(graph.out, symmetric=True if graph.symmetric else None)
 
 
 def _types(A, source, until, *, parents, bounds, rule):
@@ -249,8 +247,6 @@ op = Operation("bfs", types=_types)
 
 
 def _no_kernel(A, source, until, *, bounds, **_) -> str | None:
-    if reason := kernels_refused():
-        return reason
     if A.shape[0] == 0:
         return "there is nothing to traverse"
     if A.nt == 16:
@@ -280,12 +276,8 @@ def _kernel(A, source, until, *, parents, bounds, rule):
 def _xla(A, source, until, *, parents, bounds, rule):
     """TileBFS as a device loop over the words."""
     del bounds  # the same numbers are leaves of `until`
-
-    def stop(level, levels, frontier_size):
-        reached = until.found_in(levels)
-        return until.holds(iteration=level, reached=reached, unchanged=frontier_size == 0)
-
-    levels, num_levels = tile_bfs_xla(A, source, rule, None if until is None else stop)
+    stop = None if until is None else stop_by(until)
+    levels, num_levels = tile_bfs_xla(A, source, rule, stop)
     return levels, _tree(A, source, levels) if parents else None, num_levels, jnp.int32(0)
 
 

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation, typed
@@ -20,6 +19,7 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Bool, Float, Indices, Matrix
 from ..common.derivatives import constant
+from ..common.edges import vertices_of
 from ..common.sources import check_source
 from ..common.undirected import is_undirected
 from ..common.weights import with_real_weights
@@ -181,9 +181,8 @@ class _Kind(NamedTuple):
 
 def _scaled(graph: Graph, sources: Array, *, every: bool, kind: _Kind, endpoints: bool, **how):
     found = op(graph, sources, endpoints=endpoints, **how)
-    n, dtype = graph.n, found.scores.dtype
-    count = n if graph.num_vertices is None else graph.num_vertices
-    factor = _scale(count, None if every else sources, n, *kind, endpoints=endpoints, dtype=dtype)
+    given = vertices_of(graph), None if every else sources, graph.n
+    factor = _scale(*given, *kind, endpoints=endpoints, dtype=found.scores.dtype)
     return found._replace(scores=found.scores * factor)
 
 
@@ -243,8 +242,6 @@ MOST_VERTICES = 2**26  # four words of each
 
 
 def _not_by_blocks(graph, sources, *, weighted, **_) -> str | None:
-    if reason := kernels_refused():
-        return reason
     if weighted:
         return "paths of least weight are counted in XLA"
     if _dtype(graph) != jnp.float32:

@@ -17,6 +17,7 @@ from ...native import bind
 from ...shapes import Float, Int, Matrix
 from ..bfs.api import many as bfs_of_sources
 from ..common.derivatives import constant
+from ..common.edges import vertices_of
 
 SOURCES = 32  # of a search: the bits of a word
 CARRY = 24  # bits of the lower part of a sum of levels
@@ -80,14 +81,12 @@ def closeness_centrality(
 
 
 def _closeness(graph: Graph, *, wf_improved: bool, **how: Any) -> Closeness:
-    n = graph.n
     high, low, harmonic, reached = op(graph, **how)
     total = high.astype(jnp.float32) * 2**CARRY + low
     others = (reached - 1).astype(jnp.float32)
     scores = jnp.where(total > 0, others / jnp.where(total > 0, total, 1), 0)
     if wf_improved:
-        count = n if graph.num_vertices is None else graph.num_vertices
-        scores = scores * others / jnp.maximum(count - 1, 1)
+        scores = scores * others / jnp.maximum(vertices_of(graph) - 1, 1)
     return Closeness(scores, harmonic, reached)
 
 

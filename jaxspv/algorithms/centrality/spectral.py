@@ -17,6 +17,7 @@ from ...ops.products.mxv.api import mxv, vxm
 from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
 from ..common.derivatives import fixed_point
+from ..common.edges import vertices_of
 from ..common.sources import elsewhere
 from ..common.weights import check_weights, with_real_weights
 
@@ -99,7 +100,7 @@ def eigenvector_centrality(
 
 
 def _eigenvector(graph: Graph, x: Array, tol: Array, limit: Array) -> Scores:
-    return Scores(*_repeat(_grown, graph, (), _scaled(x, jnp.sum), _count(graph) * tol, limit))
+    return Scores(*_repeat(_grown, graph, (), _scaled(x, jnp.sum), vertices_of(graph) * tol, limit))
 
 
 def _grown(x: Array, graph: Graph) -> Array:
@@ -162,7 +163,7 @@ def _katz(graph: Graph, beta, alpha, tol, limit, *, normalized: bool) -> Scores:
     if graph.exists is not None:
         beta = jnp.where(graph.exists, beta, 0)
     x = jnp.zeros_like(beta)
-    found = _repeat(_walked, graph, (alpha, beta), x, _count(graph) * tol, limit)
+    found = _repeat(_walked, graph, (alpha, beta), x, vertices_of(graph) * tol, limit)
     return Scores(_scaled(found[0], _length) if normalized else found[0], *found[1:])
 
 
@@ -260,10 +261,6 @@ def _scaled(x: Array, size_of: Callable[[Array], Array]) -> Array:
     """x over its size, or as it is where that is 0."""
     size = size_of(x)
     return x / jnp.where(size != 0, size, 1)
-
-
-def _count(graph: Graph) -> Any:
-    return graph.n if graph.num_vertices is None else graph.num_vertices
 
 
 def _flow(x: Array, graph: Any) -> Array:

@@ -18,7 +18,7 @@ from ...graph import Graph, as_graph
 from ...ops.ewise import ewise_add, ewise_mult
 from ...ops.products.mxm.api import mxm
 from ...shapes import Float, Matrix
-from ..common.edges import degrees_without_loops, endpoints_of, kept
+from ..common.edges import degrees_without_loops, endpoints_of, kept, vertices_of
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
 from ..triangles.api import of_vertices
@@ -133,11 +133,6 @@ def average_clustering(
     found = clustering(graph, weighted=weighted, directed=directed, backend=backend, method=method)
     count = jnp.sum(found != 0) if not count_zeros else vertices_of(graph)
     return jnp.sum(found) / jnp.maximum(count, 1).astype(found.dtype)
-
-
-def vertices_of(graph: Graph) -> Any:
-    """The number of vertices that are no ghosts."""
-    return graph.n if graph.num_vertices is None else graph.num_vertices
 
 
 def _without_loops(graph: Graph, weighted: bool) -> CSR:

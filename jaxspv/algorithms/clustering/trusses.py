@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._core.compat import kernels_refused
 from ..._core.compilation import is_eager, on_accelerator, one_program, to_device
 from ..._core.operation import Operation
 from ..._core.platforms import Backend, reaching
@@ -135,9 +134,7 @@ def _native(A: CSR, k: Any) -> CSR:
 
 
 def _not_in_kernels(A: CSR, k: Any) -> str | None:
-    if A.index_dtype != jnp.int32:
-        return "it takes indices of 32 bits"
-    return kernels_refused()
+    return None if A.index_dtype == jnp.int32 else "it takes indices of 32 bits"
 
 
 @op.register("peeling", backend="pallas", refuse=_not_in_kernels)

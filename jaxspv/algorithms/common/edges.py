@@ -21,6 +21,11 @@ from ...native import bind
 from ...ops.write_rule.slots import chosen_slots, search
 
 
+def no_edges(graph: Graph, *_: Any, **__: Any) -> str | None:
+    """Why a kernel is not launched for a graph without entries; None where it has some."""
+    return "there are no edges" if graph.n == 0 or graph.nse == 0 else None
+
+
 def endpoints_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
     """(nse,) tails and heads by slot; both n for padding, and for self loops unless `loops`."""
     n = graph.n
@@ -31,28 +36,29 @@ def endpoints_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
     return jnp.where(valid, tail, n), jnp.where(valid, head, n)
 
 
+def vertices_of(graph: Graph) -> Any:
+    """The number of vertices that are no ghosts of `pad`."""
+    return graph.n if graph.num_vertices is None else graph.num_vertices
+
+
 def without_values(A: CSR, dtype: Any) -> CSR:
     """A with ones for values, for products that do not read them, of a dtype that kernels take."""
     return A.with_data(jnp.ones(A.nse, dtype))
 
 
-def degrees_without_loops(graph: Graph) -> Array:
-    """(n,) int32: out-edges to other vertices."""
-    return degrees(graph)
-
-
-degrees = Operation(
+# (n,) int32: out-edges to other vertices
+degrees_without_loops = Operation(
     "degrees without loops", types=lambda graph: typed(jnp.int32, graph.n), internal=True
 )
 
 
-@degrees.register("native", backend="cpu", refuse=bind.refused)
+@degrees_without_loops.register("native", backend="cpu", refuse=bind.refused)
 def _degrees_in_cpp(graph: Graph) -> Array:
     A = graph.out
     return bind.call("degrees_without_loops", typed(jnp.int32, graph.n), A.indptr, A.indices)
 
 
-@degrees.register("scatter")
+@degrees_without_loops.register("scatter")
 def _scattered_degrees(graph: Graph) -> Array:
     tail, _ = endpoints_of(graph, loops=False)
     return jnp.zeros(graph.n, jnp.int32).at[tail].add(1, mode="drop")

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend, reaching
@@ -164,8 +163,6 @@ def _named(moved):
 
 
 def _not_in_kernels(graph, resolution, *, weighted) -> str | None:
-    if reason := kernels_refused():
-        return reason
     if graph.n == 0 or graph.nse == 0:
         return "there are no edges"
     if graph.nse > MOST:

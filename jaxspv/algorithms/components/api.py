@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.batching import while_going
-from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
@@ -16,6 +15,7 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Int, Matrix
+from ..common.edges import no_edges
 from ..common.status import finished
 
 
@@ -76,15 +76,7 @@ def _types(graph):
 op = Operation("connected_components", types=_types)
 
 
-def _not_afforest(graph) -> str | None:
-    if reason := kernels_refused():
-        return reason
-    if graph.n == 0 or graph.nse == 0:
-        return "there is nothing to join"
-    return None
-
-
-@op.register("afforest", backend="pallas", refuse=_not_afforest)
+@op.register("afforest", backend="pallas", refuse=no_edges)
 def _afforest(graph):
     """Hooking of a few sampled edges, compression, then the rest, in one launch."""
     from pallas_kernels.components.one_gpu import components as components_kernel

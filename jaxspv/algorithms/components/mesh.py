@@ -52,11 +52,7 @@ def sharded_connected_components(G, *, backend=None, method=None):
         return finished(op(G, backend=backend, method=method), "connected_components")
 
 
-def _refuse(G) -> str | None:
-    return one_kernel_refused(G)
-
-
-@op.register("one_launch", backend="pallas", refuse=_refuse)
+@op.register("one_launch", backend="pallas", refuse=one_kernel_refused)
 def one_launch(G, **options):
     """Forests of all devices are joined inside the kernel. options: of the kernel."""
 

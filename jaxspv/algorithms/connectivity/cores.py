@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.compat import kernels_refused
 from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend, reaching
@@ -16,7 +15,7 @@ from ...formats import CSR
 from ...graph import Graph
 from ...native import bind
 from ...shapes import Count, Int, Matrix
-from ..common.edges import degrees_without_loops, endpoints_of, kept
+from ..common.edges import degrees_without_loops, endpoints_of, kept, no_edges
 from ..common.status import finished
 from ..common.undirected import undirected
 
@@ -118,15 +117,7 @@ def _types(graph):
 op = Operation("core_number", types=_types)
 
 
-def _not_in_one_launch(graph) -> str | None:
-    if reason := kernels_refused():
-        return reason
-    if graph.n == 0 or graph.nse == 0:
-        return "there is nothing to peel"
-    return None
-
-
-@op.register("levels", backend="pallas", refuse=_not_in_one_launch)
+@op.register("levels", backend="pallas", refuse=no_edges)
 def _in_one_launch(graph):
     """Levels and rounds of one launch."""
     from pallas_kernels.cores import cores as cores_kernel

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.batching import while_going
-from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
@@ -85,8 +84,6 @@ MOST_VERTICES = 2**26 - 2  # that the kernel's order can number
 
 
 def _not_in_one_launch(graph) -> str | None:
-    if reason := kernels_refused():
-        return reason
     if graph.symmetric:
         return "of a symmetric graph they are the components, which take less"
     if graph.n == 0 or graph.nse == 0:

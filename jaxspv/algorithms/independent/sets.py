@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
@@ -218,8 +217,6 @@ def _colors(
 
 def _not_in_one_launch(graph: Graph, given: Array | None) -> str | None:
     del given
-    if reason := kernels_refused():
-        return reason
     if graph.n == 0 or graph.nse == 0:
         return "there are no edges"
     if graph.n > MOST_VERTICES:

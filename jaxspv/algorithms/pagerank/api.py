@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.compat import kernels_refused
 from ..._core.compilation import is_eager, on_gpu, scalar
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
@@ -220,8 +219,6 @@ op = Operation("pagerank", _tangent, types=_types, advice=_advice)
 
 def _not_persistent(graph, *_) -> str | None:
     """Why the kernel cannot run."""
-    if reason := kernels_refused():
-        return reason
     if graph.dtype != np.float32:
         return f"the kernel takes float32 weights, not {graph.dtype}"
     links = graph.layouts.get("pagerank")

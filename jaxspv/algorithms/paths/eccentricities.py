@@ -17,6 +17,7 @@ from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Sources
 from ..bfs.api import bfs
 from ..bfs.api import many as bfs_of_sources
+from ..common.edges import vertices_of
 from ..common.sources import check_source
 from ..common.undirected import undirected
 
@@ -98,7 +99,7 @@ def eccentricity(
 
 def _eccentricity(graph: Graph, asked: Array, **how: Any) -> Eccentricities:
     values, reached = farthest(graph, asked, **how)
-    count = graph.n if graph.num_vertices is None else graph.num_vertices
+    count = vertices_of(graph)
     real = asked < count
     values = jnp.where(real, values, -1)
     return Eccentricities(
@@ -178,8 +179,7 @@ def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None 
 
 def _diameter(graph: Graph, start: Array | None, limit: Array) -> Diameter:
     found, searches, reached = widest(graph, start, limit)
-    count = graph.n if graph.num_vertices is None else graph.num_vertices
-    return Diameter(found, searches, reached == count)
+    return Diameter(found, searches, reached == vertices_of(graph))
 
 
 def _numbers(*_: Any) -> Any:

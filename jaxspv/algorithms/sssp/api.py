@@ -11,7 +11,6 @@ import numpy as np
 from jax import Array
 
 from ..._core.batching import one_by_one, vmapped
-from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
@@ -176,8 +175,6 @@ op = Operation("sssp", _tangent, types=_types, advice=_advice)
 
 def _not_persistent(graph, source, until, delta, *, max_steps, **_):
     """Why the kernel cannot run."""
-    if reason := kernels_refused():
-        return reason
     if max_steps is not None or (until is not None and until.bounds()):
         return "the kernel counts no steps: no `max_steps`, no `max_iterations`"
     if graph.dtype not in (np.float32, np.int32):
@@ -246,7 +243,8 @@ def _native(graph, source, until, delta, *, parents, deterministic, max_steps, s
     """A radix heap or delta-stepping by the weights; Bellman-Ford where one is negative. In C++."""
     del delta, sure
     if graph.n == 0 or graph.nse == 0:
-        return _run(graph, source, until, _Run(None, parents, deterministic, max_steps, False))
+        how = {"parents": parents, "deterministic": deterministic, "max_steps": max_steps}
+        return _run(graph, source, until, None, **how)
     distances, tree, steps, converged, wrapped = native.search(graph, source, until)
     distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
     return SSSP(distances, tree, steps, converged, wrapped, jnp.int32(0))
@@ -257,17 +255,17 @@ def _has_delta(graph, source, until, delta, **_):
 
 
 @op.register("delta_stepping", batched=_relaxed_together)
-def _delta_stepping(graph, source, until, delta, *, sure, **options):
+def _delta_stepping(graph, source, until, delta, **options):
     """Buckets of a width; one bucket, which is Bellman-Ford, where a weight is negative."""
     width = traced_delta(graph.out.indptr, graph.data) if delta is None else delta.xla
-    return _run(graph, source, until, _Run(width, sure=sure, **options))
+    return _run(graph, source, until, width, **options)
 
 
 @op.register("bellman_ford", refuse=_has_delta, batched="map")
 def _bellman_ford(graph, source, until, delta, *, sure, **options):
     """Rounds over the vertices whose length fell."""
     del delta, sure
-    return _run(graph, source, until, _Run(None, sure=False, **options))
+    return _run(graph, source, until, None, **options)
 
 
 @op.register(
@@ -283,26 +281,15 @@ def _relaxation(graph, source, until, delta, *, parents, deterministic, max_step
     return SSSP(*found, jnp.int32(0))
 
 
-class _Run(NamedTuple):
-    """How `search` is called; its arguments of these names, and which parents are wanted."""
-
-    delta: Array | None
-    parents: bool
-    deterministic: bool
-    max_steps: int | None
-    sure: bool
-
-
-def _run(graph, source, until, how: _Run):
-    out, parents, deterministic = graph.out, how.parents, how.deterministic
+def _run(graph, source, until, delta, *, parents, deterministic, max_steps, sure=False):
     paths = search(
-        OutEdges.of(out),
+        OutEdges.of(graph.out),
         source,
-        delta=how.delta,
+        delta=delta,
         stop=None if until is None else _stop(until),
-        max_steps=how.max_steps,
+        max_steps=max_steps,
         parents=parents and not deterministic,
-        sure=how.sure,
+        sure=sure,
     )
     found = paths.distances, paths.parents
     distances, tree = _asked(graph, source, until, found, parents, deterministic)

@@ -16,9 +16,9 @@ from ...algebra.semirings import min_plus
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxv.api import mxv
-from ..common.frontier import Edges, Queue, append, one_of_each
+from ..common.frontier import Edges
 from . import native, xla
-from .xla import OutEdges, after, extend, for_edges, infinity, wraps
+from .xla import OutEdges, after, extend, infinity, wraps
 
 # A bucket is widened while fewer than one in SPARSE of the far vertices move into it, so that
 # reading `far` costs at most SPARSE times as much as moving its vertices, whatever the weights.
@@ -208,35 +208,18 @@ def _in_levels(graph: OutEdges, distances: Array, source: Array) -> Array:
     Zero weights, and weights that a float sum absorbs, make cycles of tight edges: so a parent is
     chosen by hops, which rise along every chosen edge.
     """
-    n, length, top = graph.n, distances, infinity(distances.dtype)
+    n, top = graph.n, infinity(distances.dtype)
     at_source = jnp.arange(n, dtype=jnp.int32) == source
+    root = jnp.where(at_source, source, -1).astype(jnp.int32)
     if n == 0 or graph.indices.shape[0] == 0:
-        return jnp.where(at_source, source, -1).astype(jnp.int32)
-    inside = ((source >= 0) & (source < n)).astype(jnp.int32)
-    queue = Queue(jnp.full(n, source, jnp.int32), jnp.int32(0), inside)
-    hops = jnp.where(at_source, 0, n).astype(jnp.int32)  # n: unknown
-    parents = jnp.where(at_source, source, n).astype(jnp.int32)
+        return root
 
-    def level(c):
-        depth, queue, hops, parents, claims = c
+    def tight(edges: Edges, v: Array) -> Array:
+        weight = graph.weights.at[edges.slot].get(mode="clip")
+        return (extend(distances[edges.tail], weight) == distances[v]) & (distances[v] < top)
 
-        def visit(c, edges: Edges):
-            queue, hops, parents, claims = c
-            v = jnp.where(edges.valid, graph.indices.at[edges.slot].get(mode="clip"), 0)
-            weight = graph.weights.at[edges.slot].get(mode="clip")
-            tight = (extend(length[edges.tail], weight) == length[v]) & (length[v] < top)
-            good = edges.valid & tight & (hops[v] > depth)
-            claims, keep = one_of_each(claims, v, good & (hops[v] == n))
-            parents = parents.at[jnp.where(good, v, n)].min(edges.tail, mode="drop")
-            hops = hops.at[jnp.where(good, v, n)].set(depth + 1, mode="drop")
-            return append(queue, v, keep), hops, parents, claims
-
-        carry = for_edges(graph, queue, (queue, hops, parents, claims), visit)
-        return depth + 1, carry[0]._replace(head=queue.tail), *carry[1:]
-
-    first = (jnp.int32(0), queue, hops, parents, jnp.zeros(n, jnp.int32))
-    parents = lax.while_loop(lambda c: c[1].head < c[1].tail, level, first)[-2]
-    return jnp.where(parents < n, parents, -1)
+    _, tails = xla.tree_edges(graph, at_source, tight)
+    return jnp.where(tails < n, tails, root)
 
 
 def delta_of(mean: float, n: int, entries: int, dtype: Any) -> Any:

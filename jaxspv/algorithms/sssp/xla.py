@@ -15,6 +15,7 @@ the ring are scanned together, in chunks of edges.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -122,6 +123,45 @@ def for_edges(graph: OutEdges, ring: Queue, carry, visit, begin=None):
     return frontier.for_edges(graph.indptr, graph.indices.shape[0], ring, carry, visit, begin)
 
 
+def tree_edges(
+    graph: OutEdges, roots: Array, counts: Callable[[Edges, Array], Array]
+) -> tuple[Array, Array]:
+    """(n,) slots and tails of the edges of a breadth-first forest from the roots (n,) bool.
+
+    counts: (edges, their heads) -> which of them may be taken. Of those into a vertex the first one
+    from the level before; along it the number of edges rises, so cycles of such edges do no harm.
+    (nse, n) for a root and what is not reached.
+    """
+    n, nse = graph.n, graph.indices.shape[0]
+    queue = append(_empty(n), jnp.arange(n, dtype=jnp.int32), roots)
+    hops = jnp.where(roots, 0, n).astype(jnp.int32)  # n: unknown
+
+    def level(c):
+        depth, queue, *rest = c
+
+        def visit(c, edges: Edges):
+            queue, hops, slots, claims = c
+            v = jnp.where(edges.valid, graph.indices.at[edges.slot].get(mode="clip"), 0)
+            good = edges.valid & (hops[v] > depth) & counts(edges, v)
+            claims, new = one_of_each(claims, v, good & (hops[v] == n))
+            at = jnp.where(good, v, n)
+            slots = slots.at[at].min(edges.slot, mode="drop")
+            hops = hops.at[at].set(depth + 1, mode="drop")
+            return append(queue, v, new), hops, slots, claims
+
+        carry = for_edges(graph, queue, (queue, *rest), visit)
+        return depth + 1, carry[0]._replace(head=queue.tail), *carry[1:]
+
+    slots = jnp.full(n, nse, jnp.int32)
+    start = (jnp.int32(0), queue, hops, slots, jnp.zeros(n, jnp.int32))
+    slots = lax.while_loop(lambda c: c[1].head < c[1].tail, level, start)[3]
+    return slots, jnp.where(slots < nse, _row_of(graph, slots), n)
+
+
+def _row_of(graph: OutEdges, slot: Array) -> Array:
+    return jnp.searchsorted(graph.indptr, slot, side="right").astype(jnp.int32) - 1
+
+
 def drain(graph: OutEdges, state: State, limit: Array | None) -> State:
     """One step: relaxes the edges of the vertices in the ring.
 
@@ -210,7 +250,7 @@ def any_wraps(graph: OutEdges, length: Array) -> Array:
     """Whether `length[u] + weight` is clamped for some edge u -> v of a reached vertex, and nothing
     shorter than the largest length leads to v."""
     slot = jnp.arange(graph.indices.shape[0], dtype=jnp.int32)
-    u = jnp.searchsorted(graph.indptr, slot, side="right").astype(jnp.int32) - 1
     valid = slot < graph.indptr[-1]
-    wrapped = wraps(length[jnp.where(valid, u, 0)], graph.weights)
+    u = jnp.where(valid, _row_of(graph, slot), 0)
+    wrapped = wraps(length[u], graph.weights)
     return jnp.any(valid & wrapped & clamped_length(length[graph.indices], graph.weights))

@@ -12,7 +12,6 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import while_going
-from ..._core.compat import kernels_refused
 from ..._core.compilation import is_eager, on_accelerator, one_program, to_device
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
@@ -150,8 +149,6 @@ def _slots(chosen: Array, tail: Array, n: int) -> tuple[Array, Array, Array]:
 def _not_in_one_launch(graph: Graph) -> str | None:
     from pallas_kernels.trees.forest import MOST_SLOTS
 
-    if reason := kernels_refused():
-        return reason
     if graph.n < 2 or graph.nse == 0:
         return "there is nothing to join"
     if not graph.symmetric:

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.compat import kernels_refused
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
@@ -101,8 +100,6 @@ def _not_in_clusters(graph, root) -> str | None:
     from pallas_kernels.trees.rooted import MOST
 
     del root
-    if reason := kernels_refused():
-        return reason
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to join"
     if not graph.symmetric:
@@ -125,7 +122,7 @@ def _clusters(graph, root):
 
 @op.register("bfs")
 @op.register("bfs", backend="cpu", refuse=bind.refused)
-@op.register("bfs", backend="pallas", refuse=lambda graph, root: kernels_refused())
+@op.register("bfs", backend="pallas")
 def _bfs(graph, root):
     """The parents of a breadth-first search."""
     found = bfs_op(graph, root, None, parents=True, deterministic=False, bounds=())

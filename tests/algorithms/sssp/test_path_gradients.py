@@ -12,7 +12,7 @@ import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.algorithms.sssp.tree import tight_edges
 from jaxspv.algorithms.sssp.tree.jvp import sums
-from jaxspv.algorithms.sssp.tree.tight_edges import tree_edges
+from jaxspv.algorithms.sssp.tree.tight_edges import tight, tree_edges
 from jaxspv.native import bind
 from pallas_kernels.rows.lanes import Lanes
 from pallas_kernels.rows.stream import Stream
@@ -66,7 +66,7 @@ def test_both_modes_and_second_order():
 
 
 def by_rule(A, d, source):
-    """The slots of `sssp/tight_edges`, edge by edge in float32; no negative weights."""
+    """The slots of rules 1 and 2 of `sssp/tight_edges`, edge by edge in float32."""
     indptr, indices, weights = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     row = np.repeat(np.arange(len(d)), np.diff(indptr))
     tight = [
@@ -78,6 +78,7 @@ def by_rule(A, d, source):
     for e in reversed(tight):
         if d[row[e]] < d[indices[e]]:
             slot[indices[e]] = e
+    tight = [e for e in tight if d[row[e]] <= d[indices[e]]]
     known = {v for v in range(len(d)) if slot[v] < A.nse or v == source}
     while True:
         new = {}
@@ -107,13 +108,6 @@ def random_graph(seed, least):
     return A.with_data(jnp.where(padded, jnp.nan, A.data))
 
 
-def by_xla(indptr, indices, weights, before, after, *, rule):
-    """The kernel's edges."""
-    n = len(before)
-    A = jsp.CSR(weights, indices, indptr, jnp.asarray(False), (n, n), True, True)
-    return tight_edges.first_tight(A, before, after, rule)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_rounds_with_negative_weights(seed):
     """Weights that a potential made negative, so that tight edges lead upwards and to cycles."""
@@ -125,10 +119,17 @@ def test_rounds_with_negative_weights(seed):
     found = jsp.sssp(A, 0, method="bellman_ford")
     d = found.distances
     assert found.converged
-    want = tight_edges._tree_edges(A, d, jnp.int32(0))
-    rounds = jax.jit(functools.partial(tight_edges._in_rounds, find=by_xla))(A, d, jnp.int32(0))
-    np.testing.assert_array_equal(rounds, want)
-    np.testing.assert_array_equal(tree_edges(A, d, jnp.int32(0)), want)  # in C++ on a CPU
+    want = by_rule(A, np.asarray(d), 0)
+    row = np.append(np.asarray(A.rowcol()[0]), -1)
+    wanted = np.isfinite(d) & (np.arange(40) != 0)
+    if np.any(wanted & (want == A.nse)):  # rule 3
+        parents = np.asarray(jsp.sssp(A, 0, deterministic=True).parents)
+        ends = list(zip(row[: A.nse].tolist(), np.asarray(A.indices).tolist(), strict=True))
+        want = [ends.index((parents[v], v)) if wanted[v] else A.nse for v in range(40)]
+    for backend in ("xla", None):  # None: in C++ on a CPU
+        slot, tail = (np.asarray(x) for x in tight(A, d, jnp.int32(0), backend=backend))
+        np.testing.assert_array_equal(slot, want)
+        np.testing.assert_array_equal(tail, np.where(slot < A.nse, row[slot], np.arange(40)))
 
 
 @pytest.mark.parametrize("seed, least", [(0, 1), (1, 0), (2, 0)])
@@ -147,18 +148,12 @@ def test_the_edges_are_those_of_the_rule_and_make_a_tree(seed, least):
             assert edges < 40
             length, at, edges = length + float(A.data[slot[at]]), parent[at], edges + 1
         assert not np.isfinite(d[v]) or length == d[v]
-    rounds = tight_edges._in_rounds(A, d, source, find=by_xla)
+    rounds = tight(A, d, source, backend="xla")
     np.testing.assert_array_equal(rounds, (slot, parent))
-    if least:
-        return
-    # the rounds of a GPU, by XLA, from the edges of the first rule
-    wanted = jnp.isfinite(d) & (jnp.arange(40) != 0)
-    first, tail = tight_edges.first_tight(A, d, d, tight_edges.STRICT)
-    first = jnp.where(wanted, first, A.nse)
-    assert int(jnp.sum(wanted & (first == A.nse))) > 3
-    slot, again = tight_edges._adopted(A, d, wanted, first, tail)
-    np.testing.assert_array_equal(slot, want)
-    np.testing.assert_array_equal(np.where(slot < A.nse, again, parent), parent)
+    if not least:  # rule 2 has work
+        first, _ = tight_edges.first_tight(A, d, d, tight_edges.STRICT)
+        wanted = jnp.isfinite(d) & (jnp.arange(40) != 0)
+        assert int(jnp.sum(wanted & (first == A.nse))) > 3
 
 
 @pytest.mark.parametrize("size", [1, 2, 50])

@@ -7,7 +7,7 @@ An edge u -> v of weight w is tight where `d[u] + w = d[v]`, finite. Three rules
    one from a vertex as near as itself, over the fewest such edges from a vertex that is no orphan,
    and of these the first slot. Along both rules (distance, number of such edges) falls.
 3. If a vertex still has none, which negative weights can cause, all take the tree of
-   `sssp(..., deterministic=True)`.
+   `sssp(..., deterministic=True)`: rounds from the source, the first slot from the round before.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...._core.compat import kernels_refused
-from ...._core.indices import lower_bound
 from ...._core.operation import Operation
 from ....formats import CSR
 from ....native import bind
 from ....ops.products.spmv.vjp import serves
 from .. import native
-from ..forms import shortest_path_tree
-from ..xla import OutEdges
 
 STRICT, OR_EQUAL, ANY = range(3)  # how near an edge's tail must be, by rule
 
@@ -33,8 +29,8 @@ def tree_edges(A: CSR, distances: Array, source: Array) -> tuple[Array, Array]:
     """For each vertex the slot of its tight in-edge, `A.nse` if it has none; and the edge's tail,
     the vertex itself if it has none.
 
-    Floating distances. O(n + nse), and of rule 2 on a GPU one pass over the row offsets for every
-    edge of the longest chain. Under vmap one after the other.
+    Floating distances. O(n + nse); without C++ also a pass over the entries, on a GPU over the row
+    offsets, for every edge of the longest chain of rule 2 or 3. Under vmap one after the other.
     """
     n, nse = distances.shape[0], A.nse
     if nse == 0:
@@ -53,18 +49,24 @@ tight = Operation("tight edges", types=_slot_and_row, internal=True)
 def _no_kernel(A, d, source) -> str | None:
     if serves(A.dtype, A.indptr, A.indices):
         return None
-    return kernels_refused() or "the kernel is for float32 and int32 indices that fit its counters"
+    return "the kernel is for float32 and int32 indices that fit its counters"
 
 
 @tight.register("rounds", backend="pallas", refuse=_no_kernel, batched="map")
 def _by_kernel(A, d, source):
-    from pallas_kernels.sssp.tight_edges import first_tight
+    from pallas_kernels.sssp import tight_edges
 
-    return _in_rounds(A, d, source, first_tight)
+    def find(A, before, after, rule):
+        return tight_edges.first_tight(A.indptr, A.indices, A.data, before, after, rule=rule)
+
+    return _in_rounds(A, d, source, find)
 
 
 def _in_rounds(A, d, source, find):
-    """All rules in one loop, so that one kernel is compiled: rule 3 as rounds from the source."""
+    """All rules in one loop, so that one kernel is compiled: rule 3 as rounds from the source.
+
+    find: as `first_tight`.
+    """
     n, nse = d.shape[0], A.nse
     vertex, finite = jnp.arange(n, dtype=jnp.int32), jnp.isfinite(d)
     wanted, none = finite & (vertex != source), jnp.full(n, nse, jnp.int32)
@@ -76,7 +78,7 @@ def _in_rounds(A, d, source, find):
     def round_(state):
         rule, slot, row, orphan, last = state
         before, after = jnp.where(last, d, jnp.inf), jnp.where(orphan, d, jnp.nan)
-        first, tail = find(A.indptr, A.indices, A.data, before, after, rule=rule)
+        first, tail = find(A, before, after, rule)
         found = orphan & (first < nse)
         slot, row = jnp.where(found, first, slot), jnp.where(found, tail, row)
         orphan = orphan & ~found
@@ -96,50 +98,10 @@ def _in_cpp(A, d, source):
     return bind.call("tight_edges", _slot_and_row(A, d), *operands)
 
 
-@tight.register("tree_edges", batched="map")
-def _tree_edges(A, d, source):
-    n, nse = d.shape[0], A.nse
-    vertex = jnp.arange(n, dtype=jnp.int32)
-    wanted = jnp.isfinite(d) & (vertex != source)
-    slot, row = first_tight(A, d, d, STRICT)
-    slot, row = jnp.where(wanted, slot, nse), jnp.where(wanted & (slot < nse), row, vertex)
-
-    def general(slot, row):
-        del slot, row
-        parents = shortest_path_tree(OutEdges.of(A), d, source)
-        inner = (parents >= 0) & wanted
-        row = jnp.where(inner, parents, 0)
-        slot = lower_bound((A.indices,), (vertex,), A.indptr[row], A.indptr[row + 1])
-        return jnp.where(inner, slot, nse), jnp.where(inner, parents, vertex)
-
-    def kept(slot, row):
-        return slot, row
-
-    def repaired(slot, row):
-        slot, row = _adopted(A, d, wanted, slot, row)
-        return lax.cond(jnp.any(wanted & (slot == nse)), general, kept, slot, row)
-
-    return lax.cond(jnp.any(wanted & (slot == nse)), repaired, kept, slot, row)
-
-
-def _adopted(A, d, wanted, slot, row):
-    """Rule 2 in rounds: the orphans next to vertices that got their edge in the round before."""
-    nse = A.nse
-
-    def more(state):
-        *_, orphan, last = state
-        return jnp.any(orphan) & jnp.any(last)
-
-    def round_(state):
-        slot, row, orphan, last = state
-        before, after = jnp.where(last, d, jnp.inf), jnp.where(orphan, d, jnp.nan)
-        first, tail = first_tight(A, before, after, OR_EQUAL)
-        found = orphan & (first < nse)
-        slot, row = jnp.where(found, first, slot), jnp.where(found, tail, row)
-        return slot, row, orphan & ~found, found
-
-    orphan = wanted & (slot == nse)
-    return lax.while_loop(more, round_, (slot, row, orphan, jnp.isfinite(d) & ~orphan))[:2]
+@tight.register("passes", batched="map")
+def _in_passes(A, d, source):
+    """A pass over the entries a round."""
+    return _in_rounds(A, d, source, first_tight)
 
 
 def first_tight(A, before, after, rule):

@@ -1,7 +1,7 @@
 """Loops and batching: conditions that compute, reduced predicates, `lax.map`, JAX's own vmap."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -69,6 +69,16 @@ def one_by_one(fn: Callable[..., Any], axis_size: int, in_batched: Any, *operand
 
     assert batched and batched[0].shape[0] == axis_size
     return lax.map(one, batched)
+
+
+def lanes_second(axis_size: int, values: Any, marks: Any) -> Iterator[Array]:
+    """Arrays that a batch rule gets with their lanes in axis 1, repeated where not batched."""
+    for v, batched in zip(values, marks, strict=True):
+        yield (
+            jnp.moveaxis(v, 0, 1)
+            if batched
+            else jnp.broadcast_to(v[:, None], (len(v), axis_size, *v.shape[1:]))
+        )
 
 
 def over_trailing(fn: Callable[[Array], Array], x: Array) -> Array:

@@ -76,8 +76,10 @@ def structure(source: Sparse) -> Mask:
 
 
 def as_mask(mask: Any) -> Mask:
-    """A `Mask` as it is; a sparse object or a boolean array as a mask by value."""
-    return mask if isinstance(mask, Mask) else Mask(mask)
+    """A `Mask` as it is; a sparse object or a boolean array as a mask by value; lists as arrays."""
+    mask = mask if isinstance(mask, Mask) else Mask(mask)
+    listed = not hasattr(mask.source, "shape")
+    return dataclasses.replace(mask, source=jnp.asarray(mask.source)) if listed else mask
 
 
 def check_mask(mask: Any, shape: tuple[int, ...]) -> Mask | None:
@@ -89,8 +91,6 @@ def check_mask(mask: Any, shape: tuple[int, ...]) -> Mask | None:
     if mask is None:
         return None
     checked = as_mask(mask)
-    if not hasattr(checked.source, "shape"):
-        checked = dataclasses.replace(checked, source=jnp.asarray(checked.source))
     if tuple(checked.shape) != tuple(shape):
         raise ValueError(f"`mask` must have the shape {shape} of the result; got {checked.shape}.")
     return checked

@@ -194,8 +194,6 @@ def _local(value: Any, indices: tuple[Index, ...]) -> tuple[Any, Any, Any]:
 
 def _mask_for(mask, C, indices, local, sub) -> Mask:
     checked = as_mask(mask)
-    if not hasattr(checked.source, "shape"):
-        checked = dataclasses.replace(checked, source=jnp.asarray(checked.source))
     line = tuple(x.extent for x in indices if not x.point)
     fits = [local] if sub else [C.shape, line] if len(line) == 1 else [C.shape]
     if tuple(checked.shape) not in [tuple(s) for s in fits]:

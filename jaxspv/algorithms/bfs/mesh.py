@@ -261,7 +261,8 @@ def _joined(local: Local) -> Callable[[Array], Array]:
     )
 
 
-def _not_in_one_launch(G, source, until, *, parents) -> str | None:
+def not_in_one_launch(G, source, until, *_, parents) -> str | None:
+    """Why one kernel cannot search the whole graph, or None."""
     del parents
     if until is not None:
         return "it goes to the end: `until` stops the other form"
@@ -270,7 +271,7 @@ def _not_in_one_launch(G, source, until, *, parents) -> str | None:
     return one_kernel_refused(G)
 
 
-@op.register("one_launch", backend="pallas", refuse=_not_in_one_launch)
+@op.register("one_launch", backend="pallas", refuse=not_in_one_launch)
 def one_launch(G, source, until, *, parents, config: BFSConfig | None = None):
     """Frontiers are exchanged inside the kernel; parents by one pass over the edges after it."""
     del until

@@ -16,9 +16,9 @@ from ..._core.pytree import is_concrete
 from ...algebra.monoids import min_, plus
 from ...sharding.exchange import Local, mine, on_mesh
 from ...sharding.graph import ShardedGraph
-from ...sharding.operation import least_weight, mesh_op, one_kernel_refused
+from ...sharding.operation import least_weight, mesh_op
 from ...until import check_until, iteration_limit
-from ..bfs.mesh import NO_VERTEX, least_tail, search, smallest_parents
+from ..bfs.mesh import NO_VERTEX, least_tail, not_in_one_launch, search, smallest_parents
 from ..common.frontier import one_of_each
 from ..common.mesh import capacity_of, compacted, followed, listed, relaxed
 from ..common.sources import check_source
@@ -300,15 +300,10 @@ def sharded_sssp(
     return without_negative_cycle(found, "sssp") if negative and max_steps is None else found
 
 
-def _not_in_one_launch(G, source, until, delta, most, *, parents) -> str | None:
-    del delta, most, parents
-    if until is not None:
-        return "it goes to the end: `until` stops the other form"
-    if jnp.ndim(source) > 0:
-        return "it takes one source"
+def _not_in_one_launch(G, *search, parents) -> str | None:
     if G.dtype != jnp.float32:
         return f"its kernel computes in float32, not {G.dtype}"
-    return one_kernel_refused(G)
+    return not_in_one_launch(G, *search, parents=parents)
 
 
 @op.register("one_launch", backend="pallas", refuse=_not_in_one_launch)

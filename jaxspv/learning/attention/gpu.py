@@ -20,7 +20,7 @@ from pallas_kernels.products.attention.job import MOST
 from pallas_kernels.products.attention.job import Score as KernelScore
 from pallas_kernels.products.attention.vjp import Wanted, csr_attention_vjp
 
-from ..._core.batching import one_by_one
+from ..._core.batching import lanes_second, one_by_one
 from ...ops.products.common.elementwise import ALONE, inner_of
 from ...ops.products.spmv.api import no_rows
 from .xla import Dot, Score, op, pulled
@@ -243,13 +243,8 @@ def _batched(axis_size, in_batched, A, operands, V, *, score):
         run = functools.partial(_rows, score=score)
         return one_by_one(run, axis_size, in_batched, A, operands, V)
 
-    def heads(v, on):
-        if on:
-            return jnp.moveaxis(v, 0, 1)
-        return jnp.broadcast_to(v[:, None], (len(v), axis_size, *v.shape[1:]))
-
     marks = (*in_batched[1][1:3], in_batched[2])
-    Q, K, V = (heads(v, on) for v, on in zip((Q, K, V), marks, strict=True))
+    Q, K, V = lanes_second(axis_size, (Q, K, V), marks)
     found = op(A, (captured, Q, K, (bias, edges)), V, score=score)
     return tuple(jnp.moveaxis(v, 1, 0) for v in found)
 

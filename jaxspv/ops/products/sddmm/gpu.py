@@ -9,7 +9,7 @@ from jax import Array
 from pallas_kernels.products.sddmm import LIMIT, NARROW
 from pallas_kernels.products.sddmm import sddmm as kernel
 
-from ...._core.batching import one_by_one
+from ...._core.batching import lanes_second, one_by_one
 from ..spmv.gpu import SCALARS, no_scalars, scalars
 from .xla import op
 
@@ -54,12 +54,7 @@ def _batched(axis_size, in_batched, semiring, A, X, Y):
     """vmap over X and Y alone: heads of one launch."""
     if any(jax.tree.leaves(in_batched[:2])):
         return one_by_one(_entries, axis_size, in_batched, semiring, A, X, Y)
-    X, Y = (
-        jnp.moveaxis(v, 0, 1)
-        if on
-        else jnp.broadcast_to(v[:, None], (len(v), axis_size, *v.shape[1:]))
-        for v, on in zip((X, Y), in_batched[2:], strict=True)
-    )
+    X, Y = lanes_second(axis_size, (X, Y), in_batched[2:])
     return jnp.moveaxis(op(semiring, A, X, Y), 1, 0)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ..rows.flatten import warps_before
 from ..simt.device import target
 from ..simt.launch import launch
 
@@ -295,7 +296,6 @@ def _row(k, c, shared, e):
 def _number(k, c, shared, g, base, low, high):
     """Replaces the counters by numbers of tiles, from 0 on, or -1 for entries that move to the
     remainder; returns the number of tiles."""
-    warps = k.threads // 32
 
     def some(i0, running):
         i = i0 + k.thread
@@ -303,10 +303,7 @@ def _number(k, c, shared, g, base, low, high):
         dense = valid & (k.load(shared, COUNTERS + i, mask=valid) > c.limit)
         votes = k.ballot(dense)
         k.sync()
-        k.store(shared, SUMS + k.warp, k.popc(votes), mask=k.lane == 0)
-        k.sync()
-        upto, total = k.warp_scan(k.load(shared, SUMS + k.lane, mask=k.lane < warps))
-        before = k.shfl(upto, k.warp) - k.popc(votes)
+        before, total = warps_before(k, shared, k.popc(votes), SUMS)
         number = running + before + k.lanes_below(votes)
         k.store(shared, COUNTERS + i, k.where(dense, number, -1), mask=valid)
         k.store(g.tile_minor, base + number, low + i, mask=dense)

@@ -2,6 +2,8 @@
 
 import jax.numpy as jnp
 
+from ..rows.flatten import warps_before
+
 ATOMIC = ("add", "min", "max")
 
 
@@ -121,10 +123,7 @@ class SparseResult:
         word = k.load(self.bits, i, mask=i < end, cache="fresh")
         upto, total = k.warp_scan(k.popc(word))
         k.sync()
-        k.store(shared, k.warp, total, mask=k.lane == 0)
-        k.sync()
-        sums, all_ = k.warp_scan(k.load(shared, k.lane, mask=k.lane < warps))
-        before = k.shfl(sums, k.warp) - total
+        before, all_ = warps_before(k, shared, total)
         k.store(shared, HEAD + k.thread, word)
         k.store(shared, HEAD + k.threads + k.thread, running + before + upto - k.popc(word))
         k.sync()

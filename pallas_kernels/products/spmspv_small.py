@@ -7,6 +7,7 @@ reach its stretch. It combines the terms of its own rows by atomics on shared me
 number of rows to the counts of the CTAs, and writes its rows behind those of the CTAs before.
 """
 
+from ..rows.flatten import warps_before
 from ..simt.device import target
 from .sparse_result import fill
 
@@ -203,11 +204,8 @@ class OwnRows:
             n = k.popc(k.load(self.bits, i, mask=i < self.each))
             upto, total = k.warp_scan(n)
             k.sync()
-            k.store(self.sums, k.warp, total, mask=k.lane == 0)
-            k.sync()
-            sums, all_ = k.warp_scan(k.load(self.sums, k.lane, mask=k.lane < k.threads // 32))
-            before = running + k.shfl(sums, k.warp) - total
-            k.store(self.places, i, before + upto - n, mask=i < self.each)
+            before, all_ = warps_before(k, self.sums, total)
+            k.store(self.places, i, running + before + upto - n, mask=i < self.each)
             return running + all_
 
         return k.for_(0, self.each, k.threads, block, 0)[0]

@@ -43,6 +43,24 @@ def flatten(
     return k.for_(0, total, 32 * unroll, stride, *carry)
 
 
+def warps_before(
+    k: Simt, shared: Array, total: Value, first: int | None = None
+) -> tuple[Value, Value]:
+    """A number of each warp of a CTA, added up: (those of the warps before this one, all).
+
+    Called by all threads. `shared`: from word `first` (None: 0) on, one for each warp, that no
+    thread reads any more.
+    """
+
+    def word(i):
+        return i if first is None else first + i
+
+    k.store(shared, word(k.warp), total, mask=k.lane == 0)
+    k.sync()
+    upto, whole = k.warp_scan(k.load(shared, word(k.lane), mask=k.lane < k.threads // 32))
+    return k.shfl(upto, k.warp) - total, whole
+
+
 class Ranges:
     """Ranges i = 0 .. count - 1 of places, spread over all warps; long ones in pieces.
 

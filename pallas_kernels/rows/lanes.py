@@ -8,14 +8,54 @@ terms of several words in the order of the entries, so that an operation need no
 import dataclasses
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..simt.primitives import Simt
 from ..simt.typed import Value
 from .merge_path import Words, where
 
 WIDE = 8  # strides of a long row that are in flight together
 TURNS = 8  # a row that would take a group of lanes more steps than this is taken by the warp
+
+
+def fold_spans(
+    k: Simt,
+    spans: Sequence[tuple[Value, Value]],
+    stride: int,
+    unroll: int,
+    terms_of: Callable[[list[Value], list[Value]], Sequence[Any]],
+    combine: Callable[[Any, Any], Any],
+    start: Sequence[Value],
+) -> tuple[Value, ...]:
+    """The lane's fold of the terms of entries first, first + stride, ... below end, for each span
+    (first, end); `unroll` entries of all of them are in flight together.
+
+    Args:
+        terms_of: the terms of entries at places, where masks hold, in the order of the spans.
+        start: a value for each span; empty: the terms are not combined.
+    """
+    many = len(spans)
+    ends = [end for _, end in spans for _ in range(unroll)]
+
+    def some(*carry):
+        at, ys = carry[:many], carry[many:]
+        places = [a + stride * u for a in at for u in range(unroll)]
+        masks = [p < end for p, end in zip(places, ends, strict=True)]
+        terms = terms_of(places, masks)
+        if ys:
+            parts = [terms[j : j + unroll] for j in range(0, len(terms), unroll)]
+            ys = [
+                combine(y, functools.reduce(combine, part))
+                for y, part in zip(ys, parts, strict=True)
+            ]
+        return *(a + stride * unroll for a in at), *ys
+
+    def left(*carry):
+        more = [a < end for a, (_, end) in zip(carry, spans, strict=False)]
+        return functools.reduce(operator.or_, more)
+
+    return k.while_(left, some, *(first for first, _ in spans), *start)[many:]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,29 +158,14 @@ class _ByLanes:
     ) -> Any:
         """The lane's fold of the terms of entries first, first + stride, ... below the end of each
         span; [] if there is nothing to combine."""
-        job, k, many = self.job, self.job.k, len(spans)
-        ends = [end for _, end in spans for _ in range(unroll)]
+        job = self.job
         owners = [row for row in rows for _ in range(unroll)]
 
-        def some(*carry):
-            at, ys = carry[:many], carry[many:]
-            places = [a + stride * u for a in at for u in range(unroll)]
-            masks = [p < end for p, end in zip(places, ends, strict=True)]
-            terms = job.terms(job.fetch(places, masks, self.cache), places, masks, lambda: owners)
-            if ys:
-                parts = [terms[j : j + unroll] for j in range(0, len(terms), unroll)]
-                ys = [
-                    job.combine(y, functools.reduce(job.combine, part))
-                    for y, part in zip(ys, parts, strict=True)
-                ]
-            return *(a + stride * unroll for a in at), *ys
+        def terms(places, masks):
+            return job.terms(job.fetch(places, masks, self.cache), places, masks, lambda: owners)
 
-        def left(*carry):
-            more = [a < end for a, (_, end) in zip(carry, spans, strict=False)]
-            return functools.reduce(operator.or_, more)
-
-        start = [] if job.identity is None else [job.identity] * many
-        return k.while_(left, some, *(first for first, _ in spans), *start)[many:]
+        start = [] if job.identity is None else [job.identity] * len(spans)
+        return fold_spans(job.k, spans, stride, unroll, terms, job.combine, start)
 
     def _over(self, lanes: int, y: Any) -> Value:
         d = lanes // 2

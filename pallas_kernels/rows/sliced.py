@@ -21,6 +21,7 @@ import jax
 
 from ..simt.primitives import Simt
 from ..simt.typed import Value
+from .lanes import fold_spans
 
 BATCH, UNROLL = 2, 8  # rows of a thread, and entries of each, that are in flight together
 WARPS_MOST = 32
@@ -152,27 +153,12 @@ class PullRows:
         """The lane's fold of the terms of entries first, first + 32, ... below end, for each span
         (first, end); all of them are in flight together."""
         k, c, m = self.k, self.c, self.m
-        ends = [end for _, end in spans for _ in range(UNROLL)]
 
-        def some(*carry):
-            at, ys = carry[:BATCH], carry[BATCH:]
-            places = [a + 32 * u for a in at for u in range(UNROLL)]
-            masks = [p < end for p, end in zip(places, ends, strict=True)]
+        def terms(places, masks):
             index = k.loads(m.entries, places, masks, other=c.n, cache="stream")
-            terms = self.terms(read, index, places, masks)
-            parts = [terms[j : j + UNROLL] for j in range(0, len(terms), UNROLL)]
-            ys = [
-                self.combine(y, functools.reduce(self.combine, part))
-                for part, y in zip(parts, ys, strict=True)
-            ]
-            return *(a + 32 * UNROLL for a in at), *ys
+            return self.terms(read, index, places, masks)
 
-        def left(*carry):
-            more = [a < end for a, (_, end) in zip(carry, spans, strict=False)]
-            return functools.reduce(operator.or_, more)
-
-        start = [self.identity] * BATCH
-        return k.while_(left, some, *(first for first, _ in spans), *start)[BATCH:]
+        return fold_spans(k, spans, 32, UNROLL, terms, self.combine, [self.identity] * BATCH)
 
     def _segment(self, i: Value, split: Value, y: Any) -> tuple[Value, ...]:
         """(1, y of the whole row) for the warp that finishes the last segment, (0, y) for others.

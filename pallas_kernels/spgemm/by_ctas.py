@@ -10,7 +10,7 @@ walked window by window.
 
 import dataclasses
 
-from ..rows.flatten import flatten
+from ..rows.flatten import flatten, warps_before
 from ..simt.launch import launch
 from .job import ALLOCATED, LISTS, OUT, Sums, Terms
 
@@ -150,11 +150,8 @@ class _Ctas:
             i = i0 + k.thread
             n = k.load(self.reached, i, mask=i < self.groups)
             upto, total = k.warp_scan(n)
-            k.store(self.scratch, k.warp, total, mask=k.lane == 0)
-            k.sync()
-            sums, all_ = k.warp_scan(k.load(self.scratch, k.lane, mask=k.lane < self.warps))
-            first = running + k.shfl(sums, k.warp) - total
-            k.store(self.group_before, i, first + upto - n, mask=i < self.groups)
+            before, all_ = warps_before(k, self.scratch, total)
+            k.store(self.group_before, i, running + before + upto - n, mask=i < self.groups)
             k.sync()
             return running + all_
 

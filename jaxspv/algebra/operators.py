@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -144,30 +144,56 @@ def traceable(fn: Any) -> Any:
     return canonical(fn)
 
 
+@dataclasses.dataclass(frozen=True)
+class OnNumbers:
+    """A function of two numbers, mapped over arrays of one shape."""
+
+    fn: Callable[..., Any]
+
+    def __call__(self, x: Any, y: Any, *params: Any) -> Array:
+        return jnp.asarray(jnp.vectorize(lambda a, b: self.fn(a, b, *params))(x, y))
+
+
 def element_by_element(op: BinaryOp, name: str) -> BinaryOp:
-    """`op`, if a trace of it on arrays of some dtype gives one number for two.
+    """`op`, if it gives one number for two; mapped over arrays where it does not take these.
+
+    A constant, and a function with a `lax.cond`, so serve as well.
 
     Raises:
         TypeError: it joins tuples, vectors or matrices, or gives them.
     """
     if op.position is not None or op.fn in _BUILT_IN:
         return op
-    reason = ""
-    for dtype, shape in itertools.product((np.float32, np.int32, np.bool_, np.complex64), _SHAPES):
-        operand = jax.ShapeDtypeStruct(shape, dtype)
-        try:
-            found = jax.eval_shape(op, operand, operand)
-        except Exception as error:  # whatever a function of the user raises
-            reason = reason or f"{type(error).__name__}: {error}".splitlines()[0]
-            continue
-        if getattr(found, "shape", None) in (shape, ()):
+    reason, on_arrays = "", False
+    for dtype in (np.float32, np.int32, np.bool_, np.complex64):
+        number, array = (jax.ShapeDtypeStruct(shape, dtype) for shape in ((), (5, 3)))
+        on_arrays |= _shape_of(op, array) == array.shape
+        found = _shape_of(op, number)
+        if isinstance(found, str):  # it does not take this dtype
+            reason = reason or f"it raises {found}"
+        elif found != ():
+            reason = f"for two numbers it makes {found}"
+            break
+        elif on_arrays:
             return op
-        reason = f"of arrays of shape {shape} it makes {found}"
-        break
+        else:
+            return dataclasses.replace(op, fn=OnNumbers(op.fn))
+    else:
+        if on_arrays:
+            return op
     raise TypeError(
         f"`{name}` must work element by element, on one number of each operand (for tuples or "
         f"vectors give a monoid whose identity is one); got {op!r}: {reason}."
     )
+
+
+def _shape_of(op: BinaryOp, operand: Any) -> Any:
+    """The shape that `op` gives of two operands, what else it makes, or the error as a string."""
+    try:
+        found = jax.eval_shape(op, operand, operand)
+    except Exception as error:  # whatever a function of the user raises
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return getattr(found, "shape", found)
 
 
 def as_binary(op: Any, name: str = "op") -> BinaryOp:
@@ -362,7 +388,6 @@ valuele = IndexUnaryOp(lambda x, i, j, s: x <= s, "valuele")
 valuegt = IndexUnaryOp(lambda x, i, j, s: x > s, "valuegt")
 valuege = IndexUnaryOp(lambda x, i, j, s: x >= s, "valuege")
 
-_SHAPES = ((5, 3), ())
 _BUILT_IN = {v.fn for v in list(globals().values()) if isinstance(v, BinaryOp)}
 named(__name__, globals())
 INDEX_UNARY = tuple(v for v in list(globals().values()) if isinstance(v, IndexUnaryOp))

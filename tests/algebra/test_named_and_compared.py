@@ -147,6 +147,9 @@ TUPLES = {
     "mul of pairs": lambda: jsp.semiring(monoids.plus, lambda x, y: (x[0] * y[0], x[1] + y[1])),
     "mul that sums": lambda: jsp.Semiring(monoids.plus, lambda x, y: (x * y).sum(0)),
     "mul of records": lambda: jsp.Semiring(monoids.plus, lambda x, y: x.weight * y.weight),
+    "mul times a vector": lambda: jsp.Semiring(monoids.plus, lambda x, y: x * y * jnp.ones(3)),
+    "mul of length 1": lambda: jsp.Semiring(monoids.min_, lambda x, y: x * y * jnp.ones(1)),
+    "op plus a vector": lambda: jsp.monoid(lambda x, y: x + y + jnp.zeros(3), 0.0),
 }
 
 
@@ -163,6 +166,45 @@ def test_what_is_taken_for_a_number():
     assert jsp.semiring(monoids.lor, lambda x, y: jnp.where(x > 0, y, ~y)).name
     fitted = jax.grad(lambda t: jsp.reduce(A, jsp.monoid(lambda x, y: x + y + t * x * y, 0.0)))
     assert np.isfinite(fitted(0.5))
+
+
+ON_NUMBERS = {  # functions of two numbers that arrays do not fit, and what they stand for
+    "Python number": (lambda x, y: 2.0, lambda x, y: 2.0 + 0 * x * y),
+    "constant": (lambda x, y: jnp.float32(2), lambda x, y: 2.0 + 0 * x * y),
+    "branch": (lambda x, y: jax.lax.cond(x > y, lambda: x, lambda: y), jnp.maximum),
+    "dot product": (lambda x, y: jnp.sum(x * y), lambda x, y: x * y),
+}
+
+
+@pytest.mark.parametrize("add", [monoids.plus, monoids.min_, jsp.monoid(hypot, 0.0)])
+@pytest.mark.parametrize("name", ON_NUMBERS)
+def test_functions_of_two_numbers_serve_in_every_product(name, add):
+    taken, same = (jsp.semiring(add, mul) for mul in ON_NUMBERS[name])
+    x, X, v = jnp.array([1.0, 3.0]), jnp.ones((2, 3)), jsp.vector_from_entries([1], [3.0], 2)
+    products = (
+        lambda s: jsp.mxv(A, x, s),
+        lambda s: jsp.vxm(x, A, s),
+        lambda s: jsp.mxv(A, v, s).todense(),
+        lambda s: jsp.mxm(A, A, s).todense(),
+        lambda s: jsp.mxm(A, X, s),
+    )
+    for product in products:
+        np.testing.assert_allclose(product(taken), product(same), rtol=1e-6)
+
+
+def test_a_branch_in_the_addition():
+    larger = jsp.monoid(lambda x, y: jax.lax.cond(x > y, lambda: x, lambda: y), -np.inf)
+    assert jsp.mxv(A, jnp.ones(2), jsp.semiring(larger, jnp.multiply)).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("edges", [1, 2, 3])
+def test_numbers_are_no_values_of_a_monoid_of_vectors(edges):
+    """Of two edges neither: the shape (2,) of their products is no vector of each."""
+    M = jsp.from_edges(np.arange(edges), np.arange(edges), shape=(3, 3))
+    vectors = jsp.semiring(jsp.monoid(lambda x, y: x + y, np.zeros(2)), lambda x, y: x * y)
+    for product in (lambda: jsp.mxv(M, jnp.ones(3), vectors), lambda: jsp.mxm(M, M, vectors)):
+        with pytest.raises(TypeError, match=r"with leaves of shapes \[\(2,\)\]; got"):
+            product()
 
 
 def test_select_takes_a_function_of_values():

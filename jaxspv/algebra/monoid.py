@@ -107,8 +107,8 @@ class Monoid(Algebraic):
         leaves = jax.tree.leaves(terms)
         deep = leaves[0].ndim - want.leaves[0].ndim if leaves else 0
         shapes = [x.shape for x in want.leaves]
-        aligned = len({x.shape[:deep] for x in leaves}) < 2
-        if tree != want.tree or deep < 1 or not aligned or [x.shape[deep:] for x in leaves] != shapes:
+        aligned = deep > 0 and len({x.shape[:deep] for x in leaves}) == 1
+        if tree != want.tree or not aligned or [x.shape[deep:] for x in leaves] != shapes:
             raise TypeError(
                 f"values of the monoid `{self.name}` are {want.value!r} and the like, with leaves "
                 f"of shapes {shapes}; got {tree} with {[x.shape for x in leaves]}."

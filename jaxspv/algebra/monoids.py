@@ -15,6 +15,7 @@ from .._core.pytree import is_concrete, named
 from .._core.tuples import Constant, differing_law, random_values
 from ..shapes import Number
 from . import operators
+from .laws import broken_law
 from .monoid import Monoid
 from .operators import BinaryOp, as_binary, element_by_element
 
@@ -46,12 +47,14 @@ def monoid(
         selective: declares that the result is one of the operands (the shorter of two words, the
             point nearer to some place). A reduction is then differentiated through the first term
             that wins, in a gather, not through a scan of `op`. Implies `idempotent`.
-        check: of tuples, tries on random values whether `identity` fits and `op` is associative.
+        check: tries on random values whether `identity` fits and `op` is associative: of numbers
+            without compilation, and it is enough that it is so for some of them (integers,
+            probabilities, those that are not negative, ...).
 
     Raises:
         TypeError: `op` is not callable, or not element by element; `identity` or `terminal` is no
             number.
-        ValueError: `identity` is needed and missing; of tuples, a law does not hold on samples.
+        ValueError: `identity` is needed and missing; a law does not hold on samples.
 
     >>> import jax.numpy as jnp
     >>> monoid(jnp.maximum).identity_of(jnp.int8)
@@ -67,6 +70,7 @@ def monoid(
         return dataclasses.replace(known, terminal=end, name=name or known.name)
     if identity is None:
         raise ValueError(f"`identity` is needed: `{binary.name}` is not a well-known operator.")
+    _refuse(broken_law(binary, identity) if check else None)
     idempotent |= selective
     return Monoid(
         binary, identity, terminal, None, name or binary.name, "biuf", idempotent, selective
@@ -89,10 +93,13 @@ def _of_tuples(op: BinaryOp, identity: Any, name: Any, idempotent: bool, check: 
             f"`op` must join two tuples or vectors like {identity!r}; {op!r} raises "
             f"{type(error).__name__}: {error}.".splitlines()[0]
         ) from error
-    broken = differing_law(op, constant.value, random_values(constant.value)) if check else None
+    _refuse(differing_law(op, constant.value, random_values(constant.value)) if check else None)
+    return Monoid(op, constant, name=name or op.name, idempotent=idempotent)
+
+
+def _refuse(broken: str | None) -> None:
     if broken:
         raise ValueError(f"{broken} (random values were tried; `check=False` trusts you).")
-    return Monoid(op, constant, name=name or op.name, idempotent=idempotent)
 
 
 def _number(name: str, value: Any) -> Any:

@@ -108,6 +108,73 @@ def test_well_known_functions_are_recognised():
     assert jsp.monoid(jnp.add, name="mine").name == "mine"
 
 
+LAWFUL = {
+    "hypot, of what is not negative": (jnp.hypot, 0.0),
+    "noisy or": (lambda x, y: x + y - x * y, 0),
+    "bounded sum, of probabilities": (lambda x, y: jnp.minimum(x + y, 1), 0),
+    "bounded difference, of probabilities": (lambda x, y: jnp.maximum(x + y - 1, 0), 1),
+    "maximum of what is not negative": (jnp.maximum, 0),
+    "minimum up to a bound": (jnp.minimum, 100),
+    "parallel resistances": (lambda x, y: 1 / (1 / x + 1 / y), np.inf),
+    "sum modulo 5": (lambda x, y: (x + y) % 5, 0),
+    "logarithms of a sum": (lambda x, y: jnp.log(jnp.exp(x) + jnp.exp(y)), -np.inf),
+    "a branch": (lambda x, y: lax.cond(x > y, lambda: x, lambda: y), -np.inf),
+    "bits": (lambda x, y: x | y, 0),
+    "exclusive nor of truth values": (lambda x, y: ~(x ^ y), True),
+    "an identity by dtype": (lambda x, y: jnp.maximum(x, y), lambda d: -9 if d.kind == "i" else 0),
+    "a loop": (jnp.gcd, 0),  # not followed, so trusted
+    "a loop without laws": (lambda x, y: jnp.gcd(x, y) + 1, 0),
+}
+LAWLESS = {
+    "difference": (lambda x, y: x - y, 0, r"`identity` joined .*: op\(0.0, "),
+    "mean": (lambda x, y: (x + y) / 2, 0, "`identity` joined"),
+    "distance": (lambda x, y: jnp.abs(x - y), 0, "`identity` joined"),
+    "minimum": (jnp.minimum, 0, "`identity` joined"),
+    "maximum": (jnp.maximum, 5, "`identity` joined"),
+    "product": (jnp.multiply, 0, "`identity` joined"),
+    "sum": (jnp.add, 1, "`identity` joined"),
+    "soft minimum": (lambda x, y: -jnp.logaddexp(-x, -y), 0, "`identity` joined"),
+    "bits": (lambda x, y: ~(x & y), -1, "`identity` joined"),
+    "implication": (lambda x, y: ~x | y, True, "`identity` joined"),
+    "polynomial": (lambda x, y: x + y + x * x * y * y, 0, r"`op` is not associative: with \(x, y"),
+    "by two": (lambda x, y: jnp.where(x * y == 0, x + y, (x + y) / 2), 0, "not associative"),
+}
+
+
+@pytest.mark.parametrize("name", LAWFUL)
+def test_laws_that_hold_for_some_numbers_are_enough(name):
+    assert not jsp.monoid(*LAWFUL[name]).of_tuples
+
+
+@pytest.mark.parametrize("name", LAWLESS)
+def test_broken_laws_are_refused_when_made(name):
+    op, identity, message = LAWLESS[name]
+    with pytest.raises(ValueError, match=f"{message}.*`check=False` trusts you"):
+        jsp.monoid(op, identity)
+    assert jsp.monoid(op, identity, check=False).identity == identity
+
+
+@pytest.mark.parametrize("builtin", [m for m in ALL if m.identity is not None])
+def test_the_check_of_laws_passes_what_has_a_name(builtin):
+    fn = builtin.op.fn
+    assert jsp.monoid(lambda x, y: fn(x, y), builtin.identity).kind is None
+
+
+def test_laws_are_checked_without_compilation(caplog):
+    with jax.log_compiles():
+        jsp.monoid(lambda x, y: jnp.hypot(x, y) * 1.0, 0.0)
+    assert "ompil" not in caplog.text
+
+
+def test_parameters_that_are_traced_are_trusted():
+    def total(t):
+        return jsp.monoid(lambda x, y: x + y + t * x * x * y, 0.0).reduce(jnp.ones(2))
+
+    assert jax.jit(total)(1.0) == 3
+    with pytest.raises(ValueError, match="not associative"):
+        total(1.0)
+
+
 def test_misuse_is_told():
     with pytest.raises(TypeError, match="must be a BinaryOp or a function of two arrays; got 3"):
         jsp.monoid(3)

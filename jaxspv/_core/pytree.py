@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib
+import inspect
 import json
 import operator
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from jax.core import Tracer
 from .html import card
 
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
 SHOWN = 16  # elements of an array that a result prints as numbers
 
 
@@ -74,7 +76,8 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
 class Algebraic:
     """The base of operators, monoids and semirings: equal where functions and parameters are.
 
-    Those of the library are pickled by their names, and a copy of one is itself.
+    Those of the library are pickled by their names, or by the `factory` that makes them; a copy of
+    one is itself, or has copies of its parameters.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -91,22 +94,56 @@ class Algebraic:
         return hash((type(self), static(self), *parts))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        place = None if jax.tree.leaves(self) else _NAMED.get(self)
-        return super().__reduce_ex__(protocol) if place is None else (_named, place)
+        leaves = jax.tree.leaves(self)
+        place = _NAMED.get(jax.tree.map(lambda _: None, self) if leaves else self)
+        return super().__reduce_ex__(protocol) if place is None else (_named, (*place, leaves))
 
 
-_NAMED: dict[Algebraic, tuple[str, str]] = {}  # an object -> its module and name
+# An object, its parameters None -> its module and name; of a factory the arguments, and the path.
+_NAMED: dict[Algebraic, tuple[Any, ...]] = {}
 
 
 def named(module: str, names: dict[str, Any]) -> None:
     """Enters the `Algebraic` objects among the names of a module, for pickle and copies."""
     for name, value in names.items():
         if isinstance(value, Algebraic):
-            _NAMED.setdefault(value, (module, name))
+            _NAMED.setdefault(value, (module, name, None, ()))
 
 
-def _named(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
+def factory(make: _F) -> _F:
+    """Decorator of a function that makes an `Algebraic` object: one for equal arguments.
+
+    Its result, and what that consists of, are pickled and copied as the function and its arguments.
+    """
+    signature = inspect.signature(make)
+
+    @functools.cache
+    def made(*args):
+        found = make(*args)
+        enter(found, args)
+        return found
+
+    def enter(value, args, *path):
+        if isinstance(value, Algebraic):
+            _NAMED.setdefault(value, (make.__module__, make.__name__, args, path))
+            for name, part in vars(value).items():
+                enter(part, args, *path, name)
+
+    @functools.wraps(make)
+    def call(*args, **kwargs):
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return made(*bound.args)
+
+    return call  # pyright: ignore[reportReturnType]
+
+
+def _named(module: str, name: str, args: Any, path: tuple[str, ...], leaves: Any) -> Any:
+    found = getattr(importlib.import_module(module), name)
+    found = functools.reduce(getattr, path, found if args is None else found(*args))
+    if not leaves:
+        return found
+    return jax.tree.unflatten(jax.tree.structure(found, is_leaf=lambda v: v is None), leaves)
 
 
 @functools.cache

@@ -7,7 +7,6 @@ makes the values of edges. Where a law needs more than types say, it is stated.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -15,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._core.pytree import factory
 from .._core.tuples import Constant, take
 from .monoid import Monoid
 from .monoids import min_, plus
@@ -80,7 +80,7 @@ def _pairs_by_segments(terms, segments, count):
     return jnp.where(nothing, jnp.inf, take(cost, first)), jnp.where(nothing, _BIG, winner)
 
 
-@functools.cache
+@factory
 def argmin_plus() -> Semiring:
     """Shortest paths with the edge that came last: values `(cost, id)`.
 
@@ -114,7 +114,7 @@ def argmin_plus() -> Semiring:
     )
 
 
-@functools.cache
+@factory
 def lexicographic(first: Semiring, second: Semiring) -> Semiring:
     """Values `(u, v)`: the better u of `first`; of equal ones the v are joined by `second`.
 
@@ -168,7 +168,7 @@ def both_lifted(first: Any, second: Any) -> tuple[Array, Array]:
     return jnp.asarray(first), jnp.asarray(second)
 
 
-@functools.cache
+@factory
 def counting(semiring: Semiring) -> Semiring:
     """Values `(best, number)`: the best of the paths and how many have it; `semiring` as min_plus.
 
@@ -193,7 +193,7 @@ def counting(semiring: Semiring) -> Semiring:
 # ---- The k best ----
 
 
-@functools.cache
+@factory
 def k_best(k: int) -> Semiring:
     """The k shortest paths: values `(costs, edges, ranks)` of shape (k,), costs ascending.
 

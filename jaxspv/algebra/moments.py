@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._core.pytree import factory
 from .._core.tuples import take
 from .families import both_lifted, made
 from .monoids import logaddexp, plus
@@ -75,7 +75,7 @@ def _finite(level):
     return jnp.where(level > -jnp.inf, level, 0)
 
 
-@functools.cache
+@factory
 def expectation() -> Semiring:
     """Values `(log weight, mean)`: the sum of the weights of paths, and the mean of a quantity.
 
@@ -97,7 +97,7 @@ def expectation() -> Semiring:
     return _moments("expectation", 1, mixed, of_two, both_lifted)
 
 
-@functools.cache
+@factory
 def entropy() -> Semiring:
     """Values `(log weight, entropy)` of the distribution over paths by their weights.
 
@@ -126,7 +126,7 @@ def entropy() -> Semiring:
     return _moments("entropy", 1, mixed, of_two, lift)
 
 
-@functools.cache
+@factory
 def variance() -> Semiring:
     """Values `(log weight, mean, variance)` of a quantity that adds along a path.
 

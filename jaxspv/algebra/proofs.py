@@ -11,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._core.pytree import factory
 from .families import both_lifted, made, one_of
 from .monoids import plus
 from .operators import BinaryOp
 from .semiring import Semiring
 
 
-@functools.cache
+@factory
 def dual(semiring: Semiring) -> Semiring:
     """Values `(x, dx)`: those of a semiring of numbers with their derivative along a direction.
 
@@ -42,7 +43,7 @@ def dual(semiring: Semiring) -> Semiring:
     return made(f"dual({semiring.name})", add, mul, (zero, 0.0), (one, 0.0), both_lifted)
 
 
-@functools.cache
+@factory
 def polynomials(degree: int) -> Semiring:
     """Polynomials to a degree: values of shape (degree + 1,), coefficients from the constant up.
 
@@ -92,7 +93,7 @@ def top_k_proofs(k: int, log_probabilities: Any) -> Semiring:
     return dataclasses.replace(shape, mul=dataclasses.replace(shape.mul, params=(logs,)))
 
 
-@functools.cache
+@factory
 def _proofs(k: int, facts: int) -> Semiring:
     words = max(-(-facts // 32), 1)
     shift = np.arange(32, dtype=np.uint32)
@@ -130,7 +131,8 @@ def _proofs(k: int, facts: int) -> Semiring:
 
     none = np.full(k, -np.inf), np.zeros((k, words), np.uint32)
     one = np.where(np.arange(k) == 0, 0.0, -np.inf), none[1]
-    return made(f"top_k_proofs({k})", add, BinaryOp(mul, "union"), none, one, lift, idempotent=True)
+    union = BinaryOp(mul, "union", (None,))  # the log probabilities
+    return made(f"top_k_proofs({k})", add, union, none, one, lift, idempotent=True)
 
 
 def _sorted_by(level, columns):

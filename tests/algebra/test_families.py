@@ -1,6 +1,8 @@
 """Monoids and semirings of tuples: their laws, what is checked when they are made, their forms."""
 
+import copy
 import functools
+import pickle
 
 import hypothesis.extra.numpy as arrays
 import hypothesis.strategies as st
@@ -218,3 +220,22 @@ def test_k_best_against_sorting(k):
                     np.testing.assert_array_equal(got[i], each)
         product = sorted(a + b for a, *_ in x for b, *_ in y)[:k]
         np.testing.assert_array_equal(best.mul(leaves(x), leaves(y))[0], product)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_families_are_pickled_and_copied_as_what_makes_them(name):
+    semiring = VALUES[name][0]
+    for value in (semiring, semiring.add, semiring.mul, semiring.add.op):
+        for again in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):
+            assert again == value and hash(again) == hash(value)
+            assert again is value or jax.tree.leaves(value)  # top_k_proofs has parameters
+        assert len(pickle.dumps(value)) < 600  # names and arguments
+    assert S.k_best(k=2) is S.k_best(2)
+
+
+def test_a_copy_of_parameters_is_a_copy():
+    proofs = S.top_k_proofs(2, LOGS)
+    (mine,), (copied,) = proofs.mul.params, copy.deepcopy(proofs).mul.params
+    assert mine is not copied and mine.tolist() == copied.tolist()
+    doubled = pickle.loads(pickle.dumps(jax.tree.map(lambda v: 2 * v, proofs)))
+    np.testing.assert_allclose(doubled.mul.params[0], 2 * LOGS)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.core import Tracer
 
 NUMBERS = (bool, int, float, complex, str, type(None))
@@ -129,3 +130,22 @@ def _value(value: Any) -> Any:
     if found is not value or module.partition(".")[0] not in STABLE:
         raise _Unknown
     return value
+
+
+@dataclasses.dataclass(frozen=True)
+class OnNumbers:
+    """A function of two numbers, mapped over arrays of one shape."""
+
+    fn: Callable[..., Any]
+
+    def __call__(self, x: Any, y: Any, *params: Any) -> jax.Array:
+        return jnp.asarray(jnp.vectorize(lambda a, b: self.fn(a, b, *params))(x, y))
+
+
+def shape_of(op: Callable[..., Any], operand: Any) -> Any:
+    """The shape that `op` gives of two operands, what else it makes, or the error as a string."""
+    try:
+        found = jax.eval_shape(op, operand, operand)
+    except Exception as error:  # whatever a function of the user raises
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return getattr(found, "shape", found)

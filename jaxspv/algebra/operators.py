@@ -13,7 +13,7 @@ from jax import Array
 
 from .._core.pytree import Algebraic, named, pytree_dataclass, static
 from ..shapes import ArrayLike, Int, Shaped
-from .functions import canonical, lifted
+from .functions import OnNumbers, canonical, lifted, shape_of
 
 Position = Literal["firsti", "firstj", "secondi", "secondj"]
 
@@ -144,16 +144,6 @@ def traceable(fn: Any) -> Any:
     return canonical(fn)
 
 
-@dataclasses.dataclass(frozen=True)
-class OnNumbers:
-    """A function of two numbers, mapped over arrays of one shape."""
-
-    fn: Callable[..., Any]
-
-    def __call__(self, x: Any, y: Any, *params: Any) -> Array:
-        return jnp.asarray(jnp.vectorize(lambda a, b: self.fn(a, b, *params))(x, y))
-
-
 def element_by_element(op: BinaryOp, name: str) -> BinaryOp:
     """`op`, if it gives one number for two; mapped over arrays where it does not take these.
 
@@ -167,8 +157,8 @@ def element_by_element(op: BinaryOp, name: str) -> BinaryOp:
     reason, on_arrays = "", False
     for dtype in (np.float32, np.int32, np.bool_, np.complex64):
         number, array = (jax.ShapeDtypeStruct(shape, dtype) for shape in ((), (5, 3)))
-        on_arrays |= _shape_of(op, array) == array.shape
-        found = _shape_of(op, number)
+        on_arrays |= shape_of(op, array) == array.shape
+        found = shape_of(op, number)
         if isinstance(found, str):  # it does not take this dtype
             reason = reason or f"it raises {found}"
         elif found != ():
@@ -185,15 +175,6 @@ def element_by_element(op: BinaryOp, name: str) -> BinaryOp:
         f"`{name}` must work element by element, on one number of each operand (for tuples or "
         f"vectors give a monoid whose identity is one); got {op!r}: {reason}."
     )
-
-
-def _shape_of(op: BinaryOp, operand: Any) -> Any:
-    """The shape that `op` gives of two operands, what else it makes, or the error as a string."""
-    try:
-        found = jax.eval_shape(op, operand, operand)
-    except Exception as error:  # whatever a function of the user raises
-        return f"{type(error).__name__}: {error}".splitlines()[0]
-    return getattr(found, "shape", found)
 
 
 def as_binary(op: Any, name: str = "op") -> BinaryOp:

@@ -71,8 +71,6 @@ def checked_values(values: Any, edges: int) -> Any:
     values = taken(values)
     if not isinstance(values, (jax.Array, np.ndarray)):
         values = np.asarray(values)
-        if values.dtype == np.float64:
-            values = values.astype(jax.dtypes.canonicalize_dtype(np.float64))
     if isinstance(values, np.ndarray):
         values = narrow(values)
     if values.ndim == 0:
@@ -80,6 +78,15 @@ def checked_values(values: Any, edges: int) -> Any:
     if values.shape != (edges,):
         raise ValueError(f"`values` must have shape ({edges},); got {values.shape}.")
     return values
+
+
+def weights_of(values: Any, dtype: Any) -> np.ndarray:
+    """Weights of another library's edges in a dtype, None: float32; ValueError where one is too
+    large for it."""
+    dtype = np.dtype(np.float32 if dtype is None else dtype)
+    if dtype.kind != "f":
+        return np.asarray(values, dtype)
+    return narrow(np.asarray(values, np.float64), dtype)
 
 
 def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:

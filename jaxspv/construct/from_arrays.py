@@ -180,8 +180,8 @@ def from_scipy(
     """A matrix from any `scipy.sparse` array or matrix (host).
 
     Explicit zeros stay entries; duplicates are joined by `dup`. float64 and int64 values become
-    float32 and int32 unless x64 is enabled, as everywhere in JAX; int64 values that do not fit
-    raise. Indices become int32, whatever SciPy holds, unless `index_dtype` or a size asks for
+    float32 and int32 unless x64 is enabled, as everywhere in JAX; values that do not fit, 1e300
+    say, raise. Indices become int32, whatever SciPy holds, unless `index_dtype` or a size asks for
     int64, as in `from_edges`.
 
     Raises:
@@ -199,7 +199,7 @@ def from_scipy(
         raise TypeError(f"`matrix` must be a scipy.sparse array; got {type(matrix).__name__}.")
     _check_format(format)
     coo = matrix.tocoo()
-    values = narrow(coo.data if dtype is None else coo.data.astype(dtype))
+    values = narrow(coo.data, dtype)
     row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
     if matrix.format == "csr" and matrix.has_canonical_format and format == "csr":
         return _csr_from_host(matrix, values, nse, index_dtype)

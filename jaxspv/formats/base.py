@@ -23,7 +23,7 @@ from ..algebra.monoids import as_monoid, plus
 from ..native import bind
 from ..shapes import Indices, Int, Number, Shaped, Values
 from .methods import Products, SciPyMatrixMethods
-from .stored import Edges, Stored
+from .stored import Edges, Stored, as_values
 
 if TYPE_CHECKING:
     from .coo import COO
@@ -139,7 +139,7 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         """
         if values is None:
             slots, values = _slots_of_edges(self), slots
-        slots, values = jnp.asarray(slots), jnp.asarray(values)
+        slots, values = jnp.asarray(slots), as_values(values)
         if slots.ndim != 1 or slots.shape != values.shape[:1]:
             raise ValueError(
                 "`slots` must be 1-D, and `values` (but for axes of an entry) of one shape; got "

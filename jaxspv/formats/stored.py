@@ -23,6 +23,9 @@ from ..shapes import Bool, Int, Shaped, Values
 from .methods import SciPyMethods
 from .tuples import Tuples
 
+NUMBERS = {bool, int, float, complex}
+NUMPY = np.ndarray, np.generic
+
 
 def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:
     """The first `count` elements of concrete arrays."""
@@ -36,23 +39,34 @@ def _first(arrays, count):
     return [a[:count] for a in arrays]
 
 
-def narrow(values: np.ndarray) -> np.ndarray:
-    """64-bit values as JAX will hold them; integers that do not fit raise."""
-    target = jax.dtypes.canonicalize_dtype(values.dtype)
+def narrow(values: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """Values in a dtype, by default their own, as JAX will hold it: of 32 bits without x64.
+
+    Raises:
+        ValueError: an integer does not fit an integer dtype; a finite number would be infinite.
+    """
+    target = jax.dtypes.canonicalize_dtype(values.dtype if dtype is None else dtype)
     if target == values.dtype:
         return values
-    if values.dtype.kind in "iu" and values.size:
-        info = np.iinfo(target)
-        if values.min() < info.min or values.max() > info.max:
-            raise ValueError(
-                f"values of {values.dtype} do not fit {target}: enable jax_enable_x64."
-            )
-    return values.astype(target)
+    with np.errstate(over="ignore"):
+        made = values.astype(target)
+    if values.dtype.kind in "iu" and target.kind in "iu":
+        fit = np.array_equal(made, values)
+    else:
+        fit = np.count_nonzero(np.isinf(made)) == np.count_nonzero(np.isinf(values))
+    if not fit:
+        more = ": enable jax_enable_x64" if dtype is None else ""
+        raise ValueError(f"values of {values.dtype} do not fit {target}{more}.")
+    return made
 
 
 def as_values(x: Any) -> Array:
-    """`jnp.asarray`, but integers of NumPy that do not fit raise instead of wrapping around."""
-    return jnp.asarray(narrow(x) if isinstance(x, np.ndarray) and x.dtype.kind in "iu" else x)
+    """`jnp.asarray`, but numbers of 64 bits that do not fit raise: see `narrow`."""
+    if isinstance(x, list):  # of Python's numbers, or of NumPy's of one dtype
+        kinds = {v.dtype if isinstance(v, NUMPY) else type(v) for v in jax.tree.leaves(x)}
+        if kinds <= NUMBERS or (len(kinds) == 1 and isinstance(*kinds, np.dtype)):
+            x = np.asarray(x)
+    return jnp.asarray(narrow(x) if isinstance(x, np.ndarray) and x.dtype.kind in "iufc" else x)
 
 
 @dataclasses.dataclass(frozen=True)

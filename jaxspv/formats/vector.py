@@ -23,7 +23,7 @@ from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..algebra.monoids import as_monoid, plus
 from ..shapes import Bool, Indices, Int, Number, Shaped, Values, Vector
 from .invariants import check, of_list
-from .stored import Stored, as_values, first_slots
+from .stored import Stored, as_values, first_slots, narrow
 
 
 @jax.jit
@@ -273,17 +273,14 @@ def vector_from_entries(
 def _distinct_entries(indices: np.ndarray, values: Any, n: int) -> SparseVector | None:
     """The vector of entries on the host, sorted by NumPy without any program.
 
-    None: a place comes twice, or the values are not there or do not fit what JAX makes of them.
+    None: a place comes twice, or the values are not there.
     """
     order = np.argsort(indices, kind="stable")
     keys = indices[order]
     devices = values.devices() if isinstance(values, jax.Array) else ()
     if (keys[1:] == keys[:-1]).any() or any(d.platform != "cpu" for d in devices):
         return None
-    values = np.asarray(values)
-    dtype = jax.dtypes.canonicalize_dtype(values.dtype)
-    if values.dtype.kind in "iu" and (values.astype(dtype) != values).any():
-        return None
+    values = narrow(np.asarray(values))
     if values.ndim and values.shape != indices.shape:
         raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
     data = np.broadcast_to(values, indices.shape)[order]

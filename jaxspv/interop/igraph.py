@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..construct.arguments import weights_of
 from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
 from ..graph import Graph
@@ -49,12 +50,12 @@ def from_igraph(
     if not hasattr(graph, "get_edgelist"):
         raise TypeError(f"`graph` must be an igraph graph; got {graph!r}.")
     row, col = np.array(graph.get_edgelist(), np.int32).reshape(-1, 2).T
-    values = np.ones(len(row), np.float32 if dtype is None else dtype)
+    values = weights_of(np.ones(len(row)), dtype)
     if weight is not None and weight in graph.es.attributes():
         found = graph.es[weight]
         if None in found:
             raise ValueError(f"edge {found.index(None)} of `graph` lacks the attribute {weight!r}.")
-        values = np.asarray(found, values.dtype)
+        values = weights_of(found, dtype)
     if not graph.is_directed():
         proper = row != col
         row, col = np.r_[row, col[proper]], np.r_[col, row[proper]]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..construct.arguments import weights_of
 from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
 from ..graph import Graph
@@ -49,7 +50,7 @@ def from_networkx(
         raise TypeError(f"`graph` must be a NetworkX graph; got {graph!r}.")
     nodes, row, col, data = adjacency(graph)
     values = np.ones(len(row)) if weight is None else [d.get(weight, 1) for d in flat(data)]
-    values = np.asarray(values, np.float32 if dtype is None else dtype)
+    values = weights_of(values, dtype)
     if nodelist is not None:
         places = {node: k for k, node in enumerate(nodelist)}
         if len(places) != len(nodelist):

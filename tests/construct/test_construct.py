@@ -199,19 +199,40 @@ def test_64_bit_values():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda x: jsp.from_dense(x[None]),
+        lambda x: jsp.from_dense([x]),
+        lambda x: jsp.from_dense(np.array([x])),
         jsp.vector_from_dense,
         lambda x: jsp.vector_from_entries([1, 0], x, 2),
         lambda x: jsp.vector_from_entries([1, 1], x, 2),
         lambda x: jsp.from_edges([0, 1], [0, 1], shape=(2, 2)).with_data(x),
+        lambda x: jsp.from_edges([1, 0], [0, 1], shape=(2, 2)).with_edge_data(x),
+        lambda x: jsp.from_edges([1, 0], [0, 1], x, shape=(2, 2)),
+        lambda x: jsp.from_scipy(sp.csr_array(np.array([x]))),
     ],
 )
-@pytest.mark.parametrize("x", [[2**40, 1], [-(2**31) - 1, 0]])
-def test_integers_never_wrap_around(make, x):
-    with jax.enable_x64(False), pytest.raises(ValueError, match="do not fit int32"):
-        make(np.array(x))
-    with jax.enable_x64():
-        assert int(make(np.array(x)).sum()) == sum(x)
+@pytest.mark.parametrize("x", [[2**40, 1], [-(2**31) - 1, 0], [1e300, 1.0], [2.0, -1e39]])
+def test_values_of_64_bits_that_do_not_fit_raise(make, x):
+    for numbers in (np.array(x), x):
+        with jax.enable_x64(False), pytest.raises(ValueError, match="do not fit (int|float)32"):
+            make(numbers)
+        with jax.enable_x64():
+            assert make(numbers).sum().item() == sum(x)
+
+
+def test_numbers_of_other_libraries_and_dtypes_asked_for():
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_edge(0, 1, weight=1e300)
+    with pytest.raises(ValueError, match="do not fit float32"):
+        jsp.from_networkx(graph)
+    matrix = sp.csr_array(np.array([[1e30, np.inf, np.nan, 1e-60]]))
+    with pytest.raises(ValueError, match="values of float64 do not fit float16"):
+        jsp.from_scipy(matrix, dtype=np.float16)
+    with jax.enable_x64(False):  # what is infinite, not a number or small stays so
+        np.testing.assert_array_equal(
+            jsp.from_scipy(matrix).data, np.float32([1e30, np.inf, np.nan, 0])
+        )
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 3)])

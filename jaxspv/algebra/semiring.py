@@ -37,7 +37,8 @@ class Semiring(Algebraic):
         distributivity: where `mul` distributes over `add` from both sides, in the same form; exact
             but for sums of floats, which round.
         one: the identity of `mul`, a `Constant`, or None where it is not stated.
-        star: `star(a) = one + a + a a + ...` of a value, or None.
+        star: `star(a) = one + a + a a + ...` of a value, infinite or NaN where that diverges, or
+            None.
         lift: of tuples `lift(weights)`, the values of edges of these weights, or None.
 
     >>> import jaxspv as jsp

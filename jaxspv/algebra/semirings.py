@@ -62,8 +62,29 @@ def _factors(dtype: np.dtype) -> tuple[Any, Any] | None:
     return _on("b", lambda f: (0, f.max))(dtype)
 
 
-def _s(add: Monoid, mul: BinaryOp, a: Domain | None = None, d: Domain | None = None, name=None):
-    return Semiring(add, mul, name or f"{add.name}_{mul.name}", a, d)
+def _s(
+    add: Monoid,
+    mul: BinaryOp,
+    a: Domain | None = None,
+    d: Domain | None = None,
+    name: str | None = None,
+    star: Callable[[Any], Any] | None = None,
+):
+    return Semiring(add, mul, name or f"{add.name}_{mul.name}", a, d, star=star)
+
+
+def _geometric(a):
+    """`1 + a + a^2 + ...`: infinite from 1 on, NaN where it is neither that nor converges."""
+    ends = jnp.abs(a) < 1
+    return jnp.where(
+        ends, 1 / (1 - jnp.where(ends, a, 0)), jnp.where(a == abs(a), jnp.inf, jnp.nan)
+    )
+
+
+def _log_geometric(a):
+    """The logarithm of the sum of `exp(k a)`, infinite from 0 on."""
+    ends = a < 0
+    return jnp.where(ends, -jnp.log(-jnp.expm1(jnp.where(ends, a, -1))), a * 0 + jnp.inf)
 
 
 _bool = _on("b")
@@ -100,7 +121,7 @@ plus_min = _s(_m.plus, _o.minimum, a=_on("bu"), d=_bool)
 plus_max = _s(_m.plus, _o.maximum, d=_bool)
 plus_plus = _s(_m.plus, _o.plus, d=_bool)
 plus_minus = _s(_m.plus, _o.minus)
-plus_times = _s(_m.plus, _o.times, a=_finite, d=_half_exponent)
+plus_times = _s(_m.plus, _o.times, a=_finite, d=_half_exponent, star=_geometric)
 plus_truediv = _s(_m.plus, _o.truediv)
 times_first = _s(_m.times, _o.first, d=_bool)
 times_second = _s(_m.times, _o.second, d=_bool)
@@ -184,7 +205,7 @@ bxnor_bor = _s(_m.bxnor, _o.bor, a=_all, d=_all)
 bxnor_band = _s(_m.bxnor, _o.band)
 bxnor_bxor = _s(_m.bxnor, _o.bxor)
 bxnor_bxnor = _s(_m.bxnor, _o.bxnor)
-log_plus = _s(_m.logaddexp, _o.plus, a=_no_top, d=_no_top, name="log_plus")
+log_plus = _s(_m.logaddexp, _o.plus, a=_no_top, d=_no_top, name="log_plus", star=_log_geometric)
 
 lor_land = or_and  # python-graphblas' name
 

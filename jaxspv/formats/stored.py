@@ -64,7 +64,7 @@ def as_values(x: Any) -> Array:
     """`jnp.asarray`, but numbers of 64 bits that do not fit raise: see `narrow`."""
     if isinstance(x, list):  # of Python's numbers, or of NumPy's of one dtype
         kinds = {v.dtype if isinstance(v, NUMPY) else type(v) for v in jax.tree.leaves(x)}
-        if kinds <= NUMBERS or (len(kinds) == 1 and isinstance(*kinds, np.dtype)):
+        if kinds <= NUMBERS or (len(kinds) == 1 and all(isinstance(k, np.dtype) for k in kinds)):
             x = np.asarray(x)
     return jnp.asarray(narrow(x) if isinstance(x, np.ndarray) and x.dtype.kind in "iufc" else x)
 

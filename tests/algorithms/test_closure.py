@@ -95,7 +95,7 @@ def test_graphs_with_cycles():
     D = rng.uniform(0, 0.15, (6, 6))
     A = jsp.from_dense(D.astype(np.float32))
     want = np.linalg.inv(np.eye(6) - D)[1]
-    for way in ({"star": star}, {"until": jsp.until.residual(1e-8)}):
+    for way in ({}, {"star": star}, {"until": jsp.until.residual(1e-8)}):
         np.testing.assert_allclose(jsp.closure(A, "plus_times", start=1, **way).x, want, 1e-5)
 
         def total(w, way=way):
@@ -105,12 +105,85 @@ def test_graphs_with_cycles():
             return jnp.linalg.inv(jnp.eye(6) - A.with_data(w).todense())[1].sum()
 
         np.testing.assert_allclose(jax.grad(total)(A.data), jax.grad(dense)(A.data), 1e-4)
-    with pytest.raises(ValueError, match="has cycles, and the addition"):
-        jsp.closure(A, "plus_times", start=1)
-    with pytest.raises(ValueError, match="traced pattern"):
-        jax.jit(lambda A: jsp.closure(A, "plus_times", start=1).x)(A)
+    for semiring, M in (("plus_max", A), ("plus_times", A.astype(np.int32))):
+        with pytest.raises(ValueError, match="has cycles, and the addition"):
+            jsp.closure(M, semiring, start=jnp.ones(6, M.dtype))
+        with pytest.raises(ValueError, match="traced pattern"):
+            jax.jit(lambda M, s=semiring: jsp.closure(M, s, start=jnp.ones(6, M.dtype)).x)(M)
     stopped = jsp.closure(A, "plus_times", start=1, until=jsp.until.residual(0.0) | jsp.until.max_iterations(2))  # fmt: skip  # noqa: E501
     assert not bool(stopped.converged) and int(stopped.iterations) == 2
+
+
+def cyclic(seed, signed=False, n=7):
+    """A random matrix with cycles, over which sums converge."""
+    rng = np.random.default_rng(seed)
+    D = rng.uniform(-0.3 if signed else 0.05, 0.3, (n, n)) * (rng.random((n, n)) < 0.6)
+    assert np.abs(np.linalg.eigvals(np.abs(D))).max() < 0.9
+    return D
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_the_star_of_plus_times(signed):
+    D = cyclic(0, signed)
+    A, want = jsp.from_dense(D), np.linalg.inv(np.eye(7) - D)
+    found = jax.jit(lambda A: jsp.closure(A, "plus_times", start=2))(A)
+    np.testing.assert_allclose(found.x, want[2], 1e-5, 1e-6)
+    np.testing.assert_allclose(jsp.closure(A, "plus_times").x, want.sum(0), 1e-5, 1e-6)
+    assert bool(found.converged)
+    turned = D * np.exp(1j * np.arange(7))
+    found = jsp.closure(jsp.from_dense(turned), "plus_times", start=2).x
+    np.testing.assert_allclose(found, np.linalg.inv(np.eye(7) - turned)[2], 1e-5, 1e-6)
+
+
+def test_the_star_of_log_plus():
+    D = cyclic(1)
+    A = jsp.from_dense(D)
+    with np.errstate(divide="ignore"):
+        want = np.log(np.linalg.inv(np.eye(7) - D)[2])
+    found = jsp.closure(A.with_data(jnp.log(A.data)), "log_plus", start=2)
+    np.testing.assert_allclose(found.x, want, 1e-5, 1e-5)
+    assert bool(found.converged)
+    shares = jax.grad(lambda w: jsp.closure(A.with_data(w), "log_plus", start=2).x[3])(
+        jnp.log(A.data)
+    )  # how often paths from 2 to 3 take each edge
+    inverse = np.linalg.inv(np.eye(7) - D)
+    row, col = (np.asarray(v) for v in A.rowcol())
+    times = inverse[2, row] * D[row, col] * inverse[col, 3] / inverse[2, 3]
+    np.testing.assert_allclose(shares, times, 1e-4, 1e-6)
+
+
+@pytest.mark.parametrize("semiring", ["plus_times", "log_plus"])
+def test_gradients_of_stars(semiring):
+    with jax.enable_x64(True):
+        A = jsp.from_dense(cyclic(2))
+        w = jnp.log(A.data) if semiring == "log_plus" else A.data
+
+        def f(w, x0):
+            return jsp.closure(A.with_data(w), semiring, start=x0).x
+
+        x0 = jnp.linspace(0.5, 1, 7)
+        check_grads(f, (w, x0), 2, ["fwd", "rev"], eps=1e-4, rtol=1e-3, atol=1e-4)
+
+
+def test_sums_that_diverge_are_infinite_where_they_reach():
+    """0 -> 1 <-> 2 with a cycle of weight 2 x 1/2 = 1, and 3 -> 3."""
+    A = jsp.from_edges([0, 1, 2, 3], [1, 2, 1, 3], [0.5, 2.0, 0.5, 0.5], shape=(5, 5))
+    logs = A.with_data(jnp.log(A.data))
+    for M, semiring, zero, one, two in (
+        (A, "plus_times", 0, 1, 2),
+        (logs, "log_plus", -np.inf, 0, np.log(2)),
+    ):
+        found = jsp.closure(M, semiring, start=0)
+        assert found.x.tolist() == [one, np.inf, np.inf, zero, zero]
+        assert not bool(found.converged)
+        found = jsp.closure(M, semiring, start=3)
+        np.testing.assert_allclose(found.x, [zero, zero, zero, two, zero], 1e-6)
+        assert bool(found.converged)
+    alternating = jsp.from_edges([0], [0], [-2.0], shape=(1, 1))
+    found = jsp.closure(alternating, "plus_times", start=0)
+    assert np.isnan(found.x[0]) and not bool(found.converged)
+    solved = jsp.closure(alternating, "plus_times", start=0, star=star)
+    np.testing.assert_allclose(solved.x, [1 / 3], 1e-6)
 
 
 def test_shortest_paths_with_ids_on_a_cycle():

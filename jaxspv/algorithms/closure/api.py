@@ -51,8 +51,8 @@ class Closure(NamedTuple):
     Attributes:
         x: (n,) an array, or a pytree of arrays (n, ...): the sum over all paths to each vertex.
         iterations: int32, products that were needed; of an acyclic graph its levels.
-        converged: bool; False: only a bound on the iterations stopped the loop, or a sum of
-            integers did not fit its dtype.
+        converged: bool; False: only a bound on the iterations stopped the loop, a sum of integers
+            did not fit its dtype, or a sum over a cycle diverges.
     """
 
     x: Any
@@ -83,7 +83,8 @@ def closure(
         start: a vertex, whose x0 is the one of the semiring, zero elsewhere; or x0 itself, (n,) or
             a pytree of (n, ...). None: one at every vertex.
         star: `star(a) = one + a + a a + ...` of a value, for graphs with cycles; by default that of
-            the semiring.
+            the semiring, which plus_times and log_plus have for floats: with it sums are infinite
+            or NaN where they diverge. `lambda a: 1 / (1 - a)` solves `x = x0 + x A` there too.
         until: conditions of `jaxspv.until`: `unchanged`, `residual` (L1 change of a step),
             `max_iterations`. Where A contracts, `residual(tol)` ends.
 
@@ -126,7 +127,7 @@ def closure(
 
 
 def _solved(semiring: Semiring, T: Tuples, x0: Any, star: Any, until: Any) -> Closure:
-    n, star = T.shape[0], semiring.star if star is None else star
+    n, star = T.shape[0], _star_of(semiring, x0) if star is None else star
     if until is None and not n:
         return Closure(x0, jnp.int32(0), jnp.asarray(True))
     if until is None and is_concrete(T.places):
@@ -138,9 +139,11 @@ def _solved(semiring: Semiring, T: Tuples, x0: Any, star: Any, until: Any) -> Cl
     if until is None and star is not None:
         if n > MOST_VERTICES:
             raise ValueError(
-                f"a closure by `star` is dense, of {MOST_VERTICES} vertices at most; got {n}."
+                f"a closure by `star` is dense, of {MOST_VERTICES} vertices at most; got {n}: give "
+                "`until=residual(...)` where A contracts."
             )
-        return Closure(_eliminated(semiring, T, x0, star), jnp.int32(n), jnp.asarray(True))
+        x = _eliminated(semiring, T, x0, star)
+        return Closure(x, jnp.int32(n), _converges(semiring, x))
     if until is None and not semiring.add.idempotent:
         why = "has cycles" if is_concrete(T.places) else "has a traced pattern"
         raise ValueError(
@@ -322,6 +325,22 @@ def _differentiable(semiring: Semiring, T: Any, x0: Any, x: Any) -> Any:
 # ---- Elimination ----
 
 
+def _star_of(semiring: Semiring, x0: Any) -> Callable[[Any], Any] | None:
+    """The semiring's own `star`, of numbers if it gives some of their dtype: not for integers."""
+    star = semiring.star
+    if star is None or semiring.add.of_tuples:
+        return star
+    found = jax.eval_shape(star, jax.ShapeDtypeStruct((), x0.dtype))
+    return star if found.dtype == x0.dtype else None
+
+
+def _converges(semiring: Semiring, x: Any) -> Array:
+    """Whether sums of numbers are finite: over a cycle they need not be."""
+    if semiring.add.of_tuples or not semiring.add.sums_tangents:
+        return jnp.asarray(True)
+    return ~jnp.any(jnp.isnan(x) | (x == jnp.inf))
+
+
 @functools.partial(jax.jit, static_argnames="star")
 def _eliminated(semiring: Semiring, T: Tuples, x0: Any, star: Callable[[Any], Any]) -> Any:
     """x0 A* by Gauss' and Jordan's elimination of one vertex after another."""
@@ -333,16 +352,23 @@ def _eliminated(semiring: Semiring, T: Tuples, x0: Any, star: Callable[[Any], An
         blank = jnp.full((n, n, *np.shape(z)), z, o.dtype)
         return blank.at[row, col].set(v.astype(o.dtype), mode="drop")
 
+    def is_more(v, z):  # than nothing: what is missing meets no infinite sum over a cycle
+        return jnp.any((v != z).reshape(n, -1), 1)
+
     M = jax.tree.map(laid, zero, T.data, x0)
+    paths = jnp.zeros((n, n), bool).at[row, col].set(True, mode="drop")
+    reached = functools.reduce(jnp.logical_or, jax.tree.leaves(jax.tree.map(is_more, x0, zero)))
 
     def eliminate(state, k):
-        x, M = state
+        x, reached, M, paths = state
         loop = star(jax.tree.map(lambda v: v[k, k], M))
         through = jax.vmap(lambda a: mul(loop, a))(jax.tree.map(lambda v: v[k], M))
         into = jax.tree.map(lambda v: v[:, k], M)
         detour = jax.vmap(lambda a: jax.vmap(lambda b: mul(a, b))(through))(into)
         own = jax.tree.map(lambda v: v[k], x)
-        x = add(x, jax.vmap(lambda b: mul(own, b))(through))
-        return (x, Each(add)(M, detour)), None
+        more, detours = reached[k] & paths[k], paths[:, k, None] & paths[k]
+        x = add(x, choose(more, jax.vmap(lambda b: mul(own, b))(through), zero))
+        M = Each(add)(M, choose(detours, detour, zero))
+        return (x, reached | more, M, paths | detours), None
 
-    return lax.scan(eliminate, (x0, M), jnp.arange(n))[0][0]
+    return lax.scan(eliminate, (x0, reached, M, paths), jnp.arange(n))[0][0]

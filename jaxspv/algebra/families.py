@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._core.operation import Operation
 from .._core.pytree import factory
 from .._core.tuples import Constant, take
 from .monoid import Monoid
@@ -250,7 +251,7 @@ def k_best(k: int) -> Semiring:
     def picked(terms, slots, ranks):
         """The values at the ranks in the lists at the slots; those of `zero` beyond the end."""
         none = slots == terms[0].shape[0]
-        at = jnp.where(none, 0, slots * k + ranks)
+        at = jnp.where(none, 0, slots * k + ranks).astype(jnp.uint32)
         return tuple(
             jnp.where(none, jnp.asarray(z[0], v.dtype), v.reshape(-1)[at])
             for z, v in zip(zero, terms, strict=True)
@@ -265,7 +266,9 @@ def k_best(k: int) -> Semiring:
         return picked(terms, *_merged(terms, k, least, lambda v: take(v, places)))
 
     def whole(terms):
-        return picked(terms, *_merged(terms, k, jnp.min, lambda v: v))
+        if k > RANKED or (k + 1) * k * terms[0].shape[0] > _BIG:
+            return picked(terms, *_merged(terms, k, jnp.min, lambda v: v))
+        return picked(terms, *_chosen(*map(lax.stop_gradient, terms), k=k))
 
     def lift(weights, ids=None):
         return jnp.asarray(weights), _numbered(weights, ids)
@@ -302,3 +305,53 @@ def _merged(terms, k, least, spread):
 
     _, (slots, heads) = lax.scan(take_one, jnp.zeros(size, jnp.int32), length=k)
     return jnp.moveaxis(slots, 0, -1), jnp.moveaxis(heads, 0, -1)
+
+
+# The slots and ranks that `_merged` gives of all lists, for few short ones: no gathers in a loop.
+_chosen = Operation("k best of lists", internal=True)
+
+
+def _chosen_of_lanes(size, in_batched, *keys, k):
+    """Of many at a time, the last axis of each array: so XLA on a CPU makes vectors of them.
+
+    The k best are in the lists of the k best heads; behind the i-th head those of its list at i + j
+    < k alone, for all heads before come first. Rank and place are one key.
+    """
+    keys = [
+        jnp.moveaxis(v, 0, 1) if on else jnp.broadcast_to(v[:, None], (v.shape[0], size, k))
+        for v, on in zip(keys, in_batched, strict=True)
+    ]
+    count, lane = keys[0].shape[0], jnp.arange(size, dtype=jnp.int32)
+    i, j = np.indices((min(count, k), k), np.int32).reshape(2, -1)
+    lists = jnp.broadcast_to(jnp.arange(count, dtype=jnp.int32)[:, None], (count, size))
+    if count > k:
+        i, j = i[i + j < k], j[i + j < k]
+        costs, edges, ranks = (v[:, :, 0] for v in keys)
+        lists = _least(costs, edges, ranks, lists, k, count)
+    at = jnp.where(lists < count, lists * size + lane, 0)[i] * k + j[:, None]
+    costs, edges, ranks = (v.reshape(-1)[at.astype(jnp.uint32)] for v in keys)
+    lists = lists[i]
+    costs = jnp.where(lists < count, costs, jnp.inf)
+    places = _least(costs, edges, ranks, lists * k + j[:, None], k, count * k)
+    return (places // k).T, (places % k).T
+
+
+@_chosen.register("minima", batched=_chosen_of_lanes)
+def _chosen_of_one(costs, edges, ranks, *, k):
+    one = (v[None] for v in (costs, edges, ranks))
+    return tuple(v[0] for v in _chosen_of_lanes(1, (True,) * 3, *one, k=k))
+
+
+def _least(costs, edges, ranks, places, k, size):
+    """The places, below size, of the k least along the first axis, in order; size for infinity."""
+    keys = edges, jnp.clip(ranks, 0, k) * size + places
+
+    def take_one(costs, _):
+        best = jnp.min(costs, 0)
+        wins = costs == best
+        for v in keys:
+            least = jnp.min(jnp.where(wins, v, _BIG), 0)
+            wins &= v == least
+        return jnp.where(wins, jnp.inf, costs), jnp.where(best < jnp.inf, least % size, size)
+
+    return lax.scan(take_one, costs, length=k)[1]

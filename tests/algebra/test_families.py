@@ -14,6 +14,7 @@ from hypothesis import given
 
 import jaxspv as jsp
 from jaxspv._core.tuples import Constant
+from jaxspv.algebra.families import _BIG, _chosen, _merged
 
 S = jsp.semirings
 LOGS = np.log(np.array([0.9, 0.5, 0.25, 0.75], np.float32))
@@ -239,3 +240,33 @@ def test_a_copy_of_parameters_is_a_copy():
     assert mine is not copied and mine.tolist() == copied.tolist()
     doubled = pickle.loads(pickle.dumps(jax.tree.map(lambda v: 2 * v, proofs)))
     np.testing.assert_allclose(doubled.mul.params[0], 2 * LOGS)
+
+
+@pytest.mark.parametrize("k", [1, 2, 8])
+@pytest.mark.parametrize("count", [1, 2, 5, 40])
+def test_few_short_lists_are_joined_as_many_long_ones_are(k, count):
+    """Ties by edge, then rank, then list; infinities; lanes that share an operand."""
+    rng = np.random.default_rng(k + count)
+    keys = [np.full((3, count, k), _BIG, np.int32) for _ in range(3)]
+    for at in np.ndindex(3, count):
+        rows = sorted(map(tuple, rng.integers(0, (4, 3, k + 1), (k, 3))))
+        for v, column in zip(keys, np.transpose(rows[: rng.integers(0, k + 1)]), strict=False):
+            v[at][: len(column)] = column
+    costs = jnp.where(keys[0] == _BIG, jnp.inf, keys[0].astype(np.float32))
+
+    def old(*keys):
+        return _merged(keys, k, jnp.min, lambda v: v)
+
+    def agree(found, want):
+        slots, ranks = want
+        np.testing.assert_array_equal(found[0], slots)
+        np.testing.assert_array_equal(jnp.where(slots < count, found[1] - ranks, 0), 0)
+
+    many = costs, *map(jnp.asarray, keys[1:])
+    agree(jax.vmap(functools.partial(_chosen, k=k))(*many), jax.vmap(old)(*many))
+    agree(_chosen(*(v[1] for v in many), k=k), old(*(v[1] for v in many)))
+    shared, axes = (many[0][1], many[1][1], jnp.stack([many[2][1]] * 3)), (None, None, 0)
+    agree(jax.vmap(functools.partial(_chosen, k=k), axes)(*shared), jax.vmap(old, axes)(*shared))
+    twice = jax.tree.map(lambda v: jnp.stack([v, v[::-1]]), many)
+    found = jax.vmap(jax.vmap(functools.partial(_chosen, k=k)))(*twice)
+    agree(found, jax.vmap(jax.vmap(old))(*twice))

@@ -18,6 +18,9 @@ from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels
 from ...shapes import Int, Shaped
+from .names import Names
+
+ROWS = 1 << 16  # whose names are numbered together
 
 
 def numbered(
@@ -36,13 +39,36 @@ def numbered(
         rank[order] = np.arange(len(order), dtype=np.int32)
         row, col = rank[place].reshape(-1, 2).T
         return Labels(names[order].tolist()), row, col
+    found = _numbered_texts(tails, heads)
+    if found is not None:
+        return Labels(found[0]), *found[1]
     ends = [tails.tolist(), heads.tolist()]
-    for k, pair in enumerate(zip(*ends, strict=True)):
-        if any(name is None or name != name for name in pair):
-            raise ValueError(f"row {k} lacks the name of an end; it has {pair}.")
-    labels = Labels(dict.fromkeys(itertools.chain.from_iterable(zip(*ends, strict=True))))
-    row, col = (labels.vertices(side) for side in ends)
-    return labels, row, col
+    number = dict.fromkeys(itertools.chain.from_iterable(zip(*ends, strict=True)))
+    if any(name is None or name != name for name in number):
+        rows = enumerate(zip(*ends, strict=True))
+        k, pair = next((k, pair) for k, pair in rows if any(n is None or n != n for n in pair))
+        raise ValueError(f"row {k} lacks the name of an end; it has {pair}.")
+    number = dict(zip(number, range(len(number)), strict=True))
+    row, col = (np.array(list(map(number.__getitem__, side)), np.int32) for side in ends)
+    return Labels(number), row, col
+
+
+def _numbered_texts(
+    tails: Shaped[np.ndarray, " edges"], heads: Shaped[np.ndarray, " edges"]
+) -> tuple[list[str], Int[np.ndarray, "2 edges"]] | None:
+    """Names by first occurrence and the numbers of those in both columns; None: not all are texts.
+
+    Names with line ends are left to others, too.
+    """
+    names, parts = Names(), []
+    for start in range(0, len(tails), ROWS):
+        ends = (side[start : start + ROWS].tolist() for side in (tails, heads))
+        both = list(itertools.chain.from_iterable(zip(*ends, strict=True)))
+        numbers = names.of_texts(both) if set(map(type, both)) == {str} else None
+        if numbers is None:
+            return None
+        parts.append(numbers.reshape(-1, 2).T)
+    return names.since(0), np.concatenate([np.zeros((2, 0), np.int32), *parts], 1)
 
 
 def ends_of(
@@ -55,7 +81,11 @@ def ends_of(
         ValueError: a name is missing or not among `labels`; without labels: no integers.
     """
     if isinstance(labels, Labels):
-        row, col = (labels.vertices(side.tolist()) for side in (tails, heads))
+        found = _numbered_texts(tails, heads)
+        if found is not None:
+            row, col = labels.vertices(found[0])[found[1]]
+        else:
+            row, col = (labels.vertices(side.tolist()) for side in (tails, heads))
         return row, col, labels
     if not isinstance(labels, bool):
         raise TypeError(f"`labels` must be True, False or Labels; got {labels!r}.")

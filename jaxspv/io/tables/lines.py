@@ -19,6 +19,8 @@ import numpy as np
 
 from ...interop.labels import Labels
 from ..files import opened
+from .columns import columns_of, numbers_of
+from .names import Names
 
 SEPARATORS = "\t,;|"
 COMMENTS = ("#", "%")
@@ -140,20 +142,35 @@ class Text:
 
     def read(self, path: pathlib.Path, comments: str, progress: bool) -> Any:
         """Both ends of all edges, their values or None, and the `Labels` or None."""
-        parts, ids = [], {}
+        parts, names, skip = [], Names(), None
+        self._vertices = np.zeros(0, np.int32)  # of `names`, where labels are given
         with opened(path, progress) as file:
             raw: Any = file
             text = io.TextIOWrapper(raw, encoding="utf-8-sig")
-            for numbers, lines in blocks(text, comments):
-                if not parts and (skip := self.look(lines[0], numbers[0])):
-                    numbers, lines = numbers[skip:], lines[skip:]
-                read = self.numbers if self.labels is False else self._names
-                parts.append(read(numbers, lines, ids))
+            for number, block in blocks(text):
+                if skip is None:  # no line was there yet
+                    numbers, lines = kept(number, block, comments)
+                    skip = self.look(lines[0], numbers[0]) if lines else None
+                    if skip is None:
+                        continue
+                parts.append(self._part(number, block, comments, skip, names))
+                skip = 0
         columns = [np.concatenate(c) for c in zip(*parts, strict=True)]
         row, col = columns[:2] if columns else np.zeros((2, 0), np.int64)
         values = None if self.columns[2] is None else columns[2] if columns else np.zeros(0)
-        found = Labels(ids) if self.labels is True else self.labels or None
+        found = Labels(names.since(0)) if self.labels is True else self.labels or None
         return row, col, values, found
+
+    def _part(
+        self, number: int, block: str, comments: str, skip: int, names: Names
+    ) -> list[np.ndarray]:
+        """The columns of a block whose first line has this number, but for `skip` lines."""
+        found = None if self.labels is False else self._plain(block, comments, skip, names)
+        if found is None:
+            numbers, lines = kept(number, block, comments)
+            read = self.numbers if self.labels is False else self._names
+            found = read(numbers[skip:], lines[skip:], names)
+        return found
 
     def look(self, line: str, number: int) -> int:
         """Sets what was not given by the first line; returns the number of header lines."""
@@ -266,33 +283,57 @@ class Text:
 
     def _weights(self, column: list[str]) -> np.ndarray:
         """Fields as numbers; ValueError or OverflowError where one is none."""
-        text = "".join(column)
         made = np.array(list(map(float if self.kind is np.float64 else int, column)), self.kind)
+        text = "".join(column)
         odd = "_" in text or not text.isascii() or np.isinf(made).any()
         if odd and not all(map(self._is_weight, column)):
             raise ValueError("a weight is no number")
         return made
 
-    def _names(
-        self, numbers: Sequence[int], lines: list[str], ids: dict[str, int]
-    ) -> list[np.ndarray]:
-        """The columns of lines whose endpoints are names; new names are added to `ids`."""
+    def _plain(self, block: str, comments: str, skip: int, names: Names) -> list[np.ndarray] | None:
+        """What `_names` gives for the lines of a block; None where that must look at each line."""
+        used = [k for k in self.columns if k is not None]
+        found = columns_of(block, self.delimiter, comments, skip, used)
+        if found is None:
+            return None
+        data, (tails, heads, *more) = found
+        read = (numbers_of(data, places, self.kind) for places in more)
+        values = [column for column in read if column is not None]
+        if len(values) < len(more):
+            return None
+        starts, stops = (np.stack(side, 1).ravel() for side in zip(tails, heads, strict=True))
+        try:
+            return [*self._ends(names.numbers(data, starts, stops), names), *values]
+        except ValueError:  # not among the labels
+            return None
+
+    def _ends(self, ends: np.ndarray, names: Names) -> list[np.ndarray]:
+        """The vertices of names, source and target of each edge, by their numbers.
+
+        Raises:
+            ValueError: a name is not among the labels that are given.
+        """
+        if isinstance(self.labels, Labels):
+            known = self.labels.vertices(names.since(len(self._vertices)))
+            self._vertices = np.append(self._vertices, known)
+            ends = self._vertices[ends]
+        return list(ends.reshape(-1, 2).T)
+
+    def _names(self, numbers: Sequence[int], lines: list[str], names: Names) -> list[np.ndarray]:
+        """The columns of lines whose endpoints are names; new names are added to `names`."""
         try:
             tails, heads, *values = self._columns(lines)
             values = [self._weights(column) for column in values]
             if not (all(tails) and all(heads)):
                 raise ValueError("an end has no name")
-            if not isinstance(self.labels, Labels):
-                for name in dict.fromkeys(itertools.chain(*zip(tails, heads, strict=True))):
-                    ids.setdefault(name, len(ids))
-                ends = [list(map(ids.__getitem__, side)) for side in (tails, heads)]
-            else:
-                ends = [self.labels.vertices(side) for side in (tails, heads)]
+            found = names.of_texts(list(itertools.chain(*zip(tails, heads, strict=True))))
+            assert found is not None  # no line has a line end
+            ends = self._ends(found, names)
         except (IndexError, ValueError, OverflowError):
             for number, line in zip(numbers, lines, strict=True):
                 self._check(number, self._split(number, line))
             raise
-        return [*(np.array(side, np.int32) for side in ends), *values]
+        return [*ends, *values]
 
     def _columns(self, lines: list[str]) -> list[list[str]]:
         """The fields of each column that is asked for; IndexError where a line is too short."""
@@ -313,29 +354,26 @@ def weight_kind(dtype: Any) -> Any:
     return np.dtype(dtype).type if wide else np.float64
 
 
-def blocks(file: TextIO, comments: str) -> Iterator[tuple[Sequence[int], list[str]]]:
-    """The lines that hold edges, or the header, with their numbers, in blocks."""
-    skipped, number, rest = tuple(comments), 1, ""
+def blocks(file: TextIO) -> Iterator[tuple[int, str]]:
+    """The text in blocks of whole lines, each with the number of its first line."""
+    number, rest = 1, ""
     while block := file.read(BLOCK):
         whole, end, rest = (rest + block).rpartition("\n")
         if len(rest) > BLOCK:
             raise ValueError(f"line {number} is longer than {BLOCK} characters")
         if end:
-            yield from kept(number, whole, skipped)
+            yield number, whole
             number += whole.count("\n") + 1
-    yield from kept(number, rest, skipped)
+    yield number, rest
 
 
-def kept(
-    number: int, text: str, skipped: tuple[str, ...]
-) -> Iterator[tuple[Sequence[int], list[str]]]:
-    """The lines of a text, without comments and empty ones, and their numbers; or nothing."""
-    lines = text.split("\n")
+def kept(number: int, text: str, comments: str) -> tuple[Sequence[int], list[str]]:
+    """The lines of a text that hold edges, or the header, and their numbers, from `number` on."""
+    lines, skipped = text.split("\n"), tuple(comments)
     numbers: Sequence[int] = range(number, number + len(lines))
     ended = f"\n{text}\n"
     if any(mark in ended for mark in (*skipped, "\n\n", " \n", "\t\n")):  # perhaps
         kept = [k for k, line in enumerate(lines) if line and not line.isspace()]
         kept = [k for k in kept if not lines[k].lstrip().startswith(skipped)] if skipped else kept
         numbers, lines = [numbers[k] for k in kept], [lines[k] for k in kept]
-    if lines:
-        yield numbers, lines
+    return numbers, lines

@@ -59,9 +59,26 @@ struct Four {
   static T term(T value, I column, const T* x, Columns last) {
     return Mul::template apply<T>(value, x[std::min(uint32_t(column), last[0])]);
   }
+  // The first `count` of four terms; the identity in place of the rest.
+  template <class Add>
+  static Vector first(Vector term, Int count) {
+    const T zero = Add::template identity<T>();
+    const Mask inside = Mask{0, 1, 2, 3} < count;
+    if constexpr (std::is_same_v<Add, Plus>) return (Vector)((Mask)term & inside);
+    else return inside ? term : Vector{zero, zero, zero, zero};
+  }
   template <class Add>
   static T all(Vector v) {
     return joined<Add, T>(joined<Add, T>(v[0], v[2]), joined<Add, T>(v[1], v[3]));
+  }
+  // The same of four vectors.
+  template <class Add>
+  static Vector all(Vector a, Vector b, Vector c, Vector d) {
+    auto halves = [](Vector a, Vector b) {
+      return joined<Add>(Vector{a[0], b[0], a[1], b[1]}, Vector{a[2], b[2], a[3], b[3]});
+    };
+    const Vector one = halves(a, b), other = halves(c, d);
+    return joined<Add>(Vector{one[0], one[1], other[0], other[1]}, Vector{one[2], one[3], other[2], other[3]});
   }
 };
 
@@ -110,8 +127,6 @@ bool spmv_lanes(const Csr<I>& a, const T* values, const T* x, T* y, I first, I l
   using Mask = typename F::Mask;
   constexpr I kShort = 64;  // entries that are added up in float32
   const T zero = Add::template identity<T>();
-  const Vector none = {zero, zero, zero, zero};
-  const Mask lane = {0, 1, 2, 3};
   const auto most = F::last_column(a);
   const I readable = a.ptr[last] - 3, *const ptr = a.ptr, *const idx = a.idx;
   Mask nan = {};
@@ -122,16 +137,11 @@ bool spmv_lanes(const Csr<I>& a, const T* values, const T* x, T* y, I first, I l
       y[i] = spmv_row<Add, Mul>(values + e, idx + e, x, end - e, most);
       continue;
     }
-    Vector sum = none;
+    Vector sum = {zero, zero, zero, zero};
     do {
-      Vector term = F::template terms<Mul>(values + e, idx + e, x, most);
-      const Mask inside = lane < typename F::Int(end - e);
-      if constexpr (std::is_same_v<Add, Plus>) {
-        term = (Vector)((Mask)term & inside);
-      } else {
-        term = inside ? term : none;
-        nan |= term != term;
-      }
+      const Vector four = F::template terms<Mul>(values + e, idx + e, x, most);
+      const Vector term = F::template first<Add>(four, typename F::Int(end - e));
+      if constexpr (!std::is_same_v<Add, Plus>) nan |= term != term;
       sum = joined<Add>(sum, term);
     } while ((e += 4) < end);
     y[i] = F::template all<Add>(sum);
@@ -141,13 +151,34 @@ bool spmv_lanes(const Csr<I>& a, const T* values, const T* x, T* y, I first, I l
 
 constexpr int kBlock = 256, kTerms = 4 * kBlock;
 
-// Whether rows [first, last) have four entries on average and eight at most.
+// The most entries of rows [first, last).
 template <class I>
-bool few_entries(const Csr<I>& a, I first, I last) {
-  if (a.ptr[last] - a.ptr[first] > 4 * (last - first)) return false;
+I longest(const Csr<I>& a, I first, I last) {
   I most = 0;
   for (I i = first; i < last; ++i) most = std::max(most, a.ptr[i + 1] - a.ptr[i]);
-  return most <= 8;
+  return most;
+}
+
+// The same for 4 k rows of four entries at most, behind which the arrays have four more, four rows a step.
+template <class Add, class Mul, class T, class I>
+bool spmv_fulls(const Csr<I>& a, const T* values, const T* x, T* y, I first, I last) {
+  using F = Four<T, I>;
+  using Vector = typename F::Vector;
+  const auto most = F::last_column(a);
+  const I *const ptr = a.ptr, *const idx = a.idx;
+  typename F::Mask nan = {};
+  auto row = [&](I i) {
+    const I e = ptr[i];
+    const Vector four = F::template terms<Mul>(values + e, idx + e, x, most);
+    const Vector term = F::template first<Add>(four, typename F::Int(ptr[i + 1] - e));
+    if constexpr (!std::is_same_v<Add, Plus>) nan |= term != term;
+    return term;
+  };
+  for (I i = first; i < last; i += 4) {
+    const Vector sum = F::template all<Add>(row(i), row(i + 1), row(i + 2), row(i + 3));
+    std::memcpy(y + i, &sum, sizeof sum);
+  }
+  return !(nan[0] | nan[1] | nan[2] | nan[3]);
 }
 
 // The same for rows of few entries, at most kTerms in all: products in the order of memory, then
@@ -156,9 +187,6 @@ template <class Add, class Mul, class T, class I>
 bool spmv_fours(const Csr<I>& a, const T* values, const T* x, T* y, I first, I last) {
   using F = Four<T, I>;
   using Vector = typename F::Vector;
-  const T zero = Add::template identity<T>();
-  const Vector none = {zero, zero, zero, zero};
-  const typename F::Mask lane = {0, 1, 2, 3};
   const auto most_column = F::last_column(a);
   const I* const ptr = a.ptr;
   const I base = ptr[first], count = ptr[last] - base;
@@ -179,12 +207,7 @@ bool spmv_fours(const Csr<I>& a, const T* values, const T* x, T* y, I first, I l
     const I begin = ptr[i];
     Vector term;
     std::memcpy(&term, terms + (begin - base), sizeof term);
-    const typename F::Mask inside = lane < typename F::Int(ptr[i + 1] - begin);
-    if constexpr (std::is_same_v<Add, Plus>) return (Vector)((typename F::Mask)term & inside);
-    else return inside ? term : none;
-  };
-  auto halves = [](Vector a, Vector b) {
-    return joined<Add>(Vector{a[0], b[0], a[1], b[1]}, Vector{a[2], b[2], a[3], b[3]});
+    return F::template first<Add>(term, typename F::Int(ptr[i + 1] - begin));
   };
   for (I i = first; i < last; i += 4) {
     const I end = std::min(last, I(i + 4));
@@ -192,8 +215,7 @@ bool spmv_fours(const Csr<I>& a, const T* values, const T* x, T* y, I first, I l
     if (!most) most = std::max(std::max(ptr[i + 1] - ptr[i], ptr[i + 2] - ptr[i + 1]),
                                std::max(ptr[i + 3] - ptr[i + 2], ptr[i + 4] - ptr[i + 3]));
     if (most <= 4) {
-      const Vector b = halves(row(i), row(i + 1)), c = halves(row(i + 2), row(i + 3));
-      const Vector sum = joined<Add>(Vector{b[0], b[1], c[0], c[1]}, Vector{b[2], b[3], c[2], c[3]});
+      const Vector sum = F::template all<Add>(row(i), row(i + 1), row(i + 2), row(i + 3));
       std::memcpy(y + i, &sum, sizeof sum);
       continue;
     }
@@ -215,9 +237,14 @@ void spmv(Team& team, const Csr<I>& a, const T* values, const T* x, T* y) {
     for (I i = whole(first), stop; i < whole(last); i = stop) {
       stop = i + std::min(I(kBlock), I(a.rows - i));
       if constexpr (in_lanes<Add, Mul, T>())
-        if (a.ascends(i, stop) && (few_entries(a, i, stop) ? spmv_fours<Add, Mul>(a, values, x, y, i, stop)
-                                                           : spmv_lanes<Add, Mul>(a, values, x, y, i, stop)))
-          continue;
+        if (a.ascends(i, stop)) {
+          const I count = a.ptr[stop] - a.ptr[i], most = count <= 4 * (stop - i) ? longest(a, i, stop) : kTerms;
+          const bool full = count > 3 * (stop - i) && (stop - i) % 4 == 0 && a.slots - a.ptr[stop] >= 4;
+          if (most <= 4 && full ? spmv_fulls<Add, Mul>(a, values, x, y, i, stop)
+              : most <= 8       ? spmv_fours<Add, Mul>(a, values, x, y, i, stop)
+                                : spmv_lanes<Add, Mul>(a, values, x, y, i, stop))
+            continue;
+        }
       spmv_rows<Add, Mul>(a, values, x, y, i, stop);
     }
   });

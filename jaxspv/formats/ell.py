@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from .._core.compilation import is_eager
+from .._core.compilation import is_eager, on_accelerator, to_device
 from .._core.indices import LIMIT, with_pattern
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from ..shapes import Bool, Int, Shaped
@@ -140,16 +141,41 @@ class ELL(PaddedRows):
                 row is longer than `width`.
         """
         (m, n), concrete = coo.shape, is_concrete(coo.row, coo.col)
-        ends = compress(coo.row, m)
-        longest = int(jnp.max(ends[1:] - ends[:-1], initial=0)) if concrete else min(n, coo.nse)
+        host = is_eager(coo) and not on_accelerator(coo.row)
+        host = host and m <= MOST_SLOTS_AN_ENTRY * coo.nse + CAPACITY  # more rows are refused below
+        ends: Any = _offsets(coo.row, m) if host else compress(coo.row, m)
+        xp = np if host else jnp
+        longest = int(xp.max(ends[1:] - ends[:-1], initial=0)) if concrete else min(n, coo.nse)
         if width is not None and concrete and longest > width:
             raise ValueError(f"`width` must be at least {longest}, the longest row; got {width}.")
         width = longest if width is None else width
         check_padding("ELL", m * width, coo.nse, "SELL pads slices of rows, CSR pads nothing")
-        return _arrange(coo, ends, width)
+        return (_arrange_on_host if host else _arrange)(coo, ends, width)
+
+    @classmethod
+    def from_matrix(cls, A: SparseMatrix) -> ELL:
+        """`A` in this format: see `from_coo`."""
+        one_program = is_eager(A) and A.format in ("csr", "csc")
+        return cls.from_coo(A.asformat("coo") if one_program else A.to_coo())
 
     def __repr__(self) -> str:
         return f"ELL({describe(self.data)}, shape={self.shape})"
+
+
+def _offsets(row: Array, m: int) -> np.ndarray:
+    """As `compress`, of a concrete row index."""
+    return np.append(0, np.cumsum(np.bincount(np.minimum(np.asarray(row), m), minlength=m + 1)[:m]))
+
+
+def _arrange_on_host(coo: COO, ends: np.ndarray, width: int) -> ELL:
+    """As `_arrange` where no row is longer than `width`; compiles nothing for a shape."""
+    (m, n), used = coo.shape, int(ends[-1])
+    row = np.asarray(coo.row)[:used]
+    place = (np.arange(used) - ends[row]) * m + row
+    data, indices = np.zeros(m * width, coo.dtype), np.full(m * width, n, coo.col.dtype)
+    data[place], indices[place] = np.asarray(coo.data)[:used], np.asarray(coo.col)[:used]
+    data, indices = to_device((data, indices), coo.row)
+    return ELL(data, indices, coo.overflow, coo.shape, False, coo.unique)
 
 
 @functools.partial(jax.jit, static_argnums=2)

@@ -360,3 +360,14 @@ def test_a_dense_array_beyond_memory_is_an_error_and_no_end_of_the_process():
     A = jsp.from_edges([0], [1], shape=(2**24, 2**24))
     with pytest.raises(jax.errors.JaxRuntimeError, match="(?i)memory"):
         np.asarray(A.todense())  # 2^50 bytes
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "coo"])
+def test_ell_is_the_same_on_the_host_and_in_a_program(name):
+    row, col = np.random.default_rng(0).integers(0, 9, (2, 30))
+    A = jsp.from_edges(row, col, np.arange(30.0), shape=(11, 9), nse=33, format=name)
+    host = A.asformat("ell")
+    traced = jax.jit(lambda coo: jsp.ELL.from_coo(coo, width=host.width))(A.asformat("coo"))
+    for field in ("indices", "data", "overflow"):
+        np.testing.assert_array_equal(getattr(host, field), getattr(traced, field))
+    assert host.check_invariants().shape == (11, 9) and int(host.count) == int(A.count)

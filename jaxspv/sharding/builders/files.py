@@ -165,9 +165,9 @@ def _local_lines(path: pathlib.Path, text: Text, comments: str, dtype: Any) -> L
     with refusing(path, "list of edges"):
         for first, block in local_blocks(path, _after_header(path, text, comments)):
             file = io.StringIO(block.decode("utf-8-sig"), newline=None)
-            for numbers, lines in blocks(file, comments):
+            for number, part in blocks(file):
                 try:
-                    parts.append(text.numbers(numbers, lines, {}))
+                    parts.append(text.numbers(*kept(number, part, comments), None))
                 except ValueError as error:
                     raise ValueError(f"from byte {first} on: {error}") from error
         none = np.zeros(0, np.int64)
@@ -182,6 +182,7 @@ def _after_header(path: pathlib.Path, text: Text, comments: str) -> int:
             line = file.readline(LONGEST_LINE)
             if not line:
                 return 0
-            for _, lines in kept(number, line.decode("utf-8-sig").rstrip(), tuple(comments)):
+            _, lines = kept(number, line.decode("utf-8-sig").rstrip(), comments)
+            if lines:
                 return file.tell() if text.look(lines[0], number) else 0
     return 0

@@ -2,7 +2,7 @@
 
 A warp grows a few clusters at a time, from a queue of its own in shared memory, without waiting for
 others: all that is near its seeds stays in L2. It takes blocks of 32 vertices in a pseudo-random
-order, and seeds are those that nobody has claimed. A cluster has at most DEPTH levels. So paths to
+order, and seeds are those that are in no cluster. A cluster has at most DEPTH levels. So paths to
 seeds are short, whatever the diameter, and in the end every vertex is in a cluster. An edge that is
 met between two clusters joins their sets, unless one set holds both: the larger root of the two
 becomes a child, by a compare-and-swap, and its cluster keeps the edge.
@@ -162,7 +162,7 @@ class Clusters:
         """Visits entries of vertex u, each lane its own; claims others while the tail is `most` or
         less. Returns the tail.
 
-        An edge to a vertex that nobody has claimed is met again from there.
+        An edge to a vertex that is in no cluster is met again from there.
         """
         k, m = self.k, self.m
 
@@ -170,9 +170,9 @@ class Clusters:
             heads = k.loads(m.indices, places, valid, cache="nc")
             seen = k.loads(m.tree, [2 * v for v in heads], valid, other=0, cache="fresh")
             mine = [tag & ((1 << LEVEL) - 1) for _, tag in owners]
-            room = tail <= most
+            fits = tail <= most
             free = [
-                (c == NONE) & room & (k.shr(tag, LEVEL) < DEPTH)
+                (c == NONE) & fits & (k.shr(tag, LEVEL) < DEPTH)
                 for (_, tag), c in zip(owners, seen, strict=True)
             ]
             old = [

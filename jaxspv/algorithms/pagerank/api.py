@@ -85,8 +85,9 @@ def pagerank(
 
     Raises:
         TypeError: G is no graph, `personalization` is no array.
-        ValueError: a concrete weight is negative, infinite or NaN, the sum of a row is above the
-            square root of the largest float, `damping` is out of [0, 1], `personalization` has a wrong shape or is negative, infinite or zero.
+        ValueError: a concrete weight is negative, infinite or NaN, or the sum of a row is above the
+            square root of the largest float; `damping` is out of [0, 1], `personalization` has a
+            wrong shape or is negative, infinite or zero.
 
     Differentiable in `A.data`, `damping` and `personalization`, both modes, by the implicit
     function theorem: nothing of the iterates is stored.

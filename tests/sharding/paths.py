@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from sharded_calls import compare, exact
 
 import jaxspv as jsp
@@ -47,3 +48,5 @@ def paths(mesh_of, A):
     G = jsp.shard(A, *mesh_of("two"))  # ends before the lengths of the cycle are below 0
     got = run(G, jnp.int32(0), None, None, most, parents=False)
     assert not bool(got.converged) and float(got.distances[1]) > 0
+    with pytest.raises(jsp.NegativeCycleError):  # by this call, where nothing waits for a GPU
+        jsp.sssp(G, 0)

@@ -163,6 +163,11 @@ def is_narrow(dtype: Any) -> bool:
     return bool(jnp.issubdtype(dtype, jnp.floating)) and np.dtype(dtype).itemsize < 4
 
 
+def dtype_of_means(dtype: Any) -> Any:
+    """The dtype that `jnp.mean` gives: of integers and booleans JAX's default float."""
+    return jax.eval_shape(jnp.mean, jax.ShapeDtypeStruct((1,), dtype)).dtype
+
+
 def in_float32(x: Array) -> Array:
     """float16 and bfloat16 as float32, in which they are added; other dtypes as they are."""
     return x.astype(jnp.float32) if is_narrow(x.dtype) else x

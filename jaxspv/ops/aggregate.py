@@ -12,6 +12,7 @@ from jax import Array
 
 from .._core.batching import over_trailing
 from .._core.indices import with_pattern
+from .._core.reductions import dtype_of_means
 from .._core.reductions import in_float32 as wide
 from ..algebra.monoids import Monoid, as_monoid, logaddexp, max_, min_, plus
 from ..formats import SparseMatrix
@@ -41,7 +42,7 @@ def aggregate(
 
     Returns:
         An array (m, ...), for axis=0 (n, ...), of the dtype of A; of "mean", "var", "std" and
-        "logsumexp" the float that JAX makes of it. float16 and bfloat16 are summed in float32.
+        "logsumexp" the dtype that `jnp.mean` gives. float16 and bfloat16 are summed in float32.
 
     Raises:
         ValueError: `how` or `axis` is none of these.
@@ -118,7 +119,7 @@ def _aggregated(A: SparseMatrix, add: Monoid, fill: Any, how: str, axis: int) ->
     valid = lines < extent
     values = jnp.where(broadcast_rows(valid, A.data), A.data, jnp.zeros((), A.dtype))
     if how in ("mean", "var", "std", "logsumexp"):
-        values = values.astype(jnp.result_type(values.dtype, jnp.bfloat16))
+        values = values.astype(dtype_of_means(values.dtype))
     values, dtype = wide(values), values.dtype
 
     def by_line(x: Array, monoid: Monoid = plus) -> Array:

@@ -19,6 +19,7 @@ from jax import Array
 
 from .._core.compilation import is_eager, on_accelerator, to_device
 from .._core.pytree import is_concrete
+from .._core.reductions import dtype_of_means
 from ..algebra.monoids import max_, min_, plus
 from ..algebra.operators import (
     IndexUnaryOp,
@@ -127,8 +128,7 @@ def _of_sums(A: Stored) -> Any:
 def _mean(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
     axis = _axis(A, axis, out)
     if dtype is None:
-        of_jax = jax.eval_shape(jnp.mean, jax.ShapeDtypeStruct((1,), A.dtype)).dtype
-        dtype = jnp.promote_types(of_jax, jnp.float32)
+        dtype = jnp.promote_types(dtype_of_means(A.dtype), jnp.float32)
     return _sum(A, axis, dtype) / float(_places(A, axis))
 
 

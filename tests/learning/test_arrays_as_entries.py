@@ -127,8 +127,22 @@ def test_aggregate_of_other_dtypes(dtype):
             how, want = (monoids.land, [True, False, True])
         got = jsp.learning.aggregate(made("csr", values, fill=1), how)
         assert got.dtype == dtype and got.tolist() == want
-    mean = jsp.learning.aggregate(made("csr", values, fill=1), "mean")
-    assert jnp.issubdtype(mean.dtype, jnp.floating)
+
+
+@pytest.mark.parametrize("how", ["mean", "var", "std", "logsumexp"])
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [(x, np.float32) for x in (np.int32, np.uint8, bool)]
+    + [(np.int64, np.float64), (jnp.bfloat16, jnp.bfloat16), (np.float16, np.float16)],
+)
+def test_dtypes_of_statistics_are_those_of_means(how, dtype, expected):
+    with jax.enable_x64(dtype is np.int64):
+        values = (np.array([100, 101, 104, 1, 255]) % (2 if dtype is bool else 256)).astype(dtype)
+        A = made("csr", values, fill=1)
+        got = jsp.learning.aggregate(A, how)
+        assert got.dtype == jnp.mean(A.data).dtype == expected
+        want = by_line(values, how, 1, 0)
+        np.testing.assert_allclose(got.astype(float), want, rtol=4 * jnp.finfo(got.dtype).eps)
 
 
 def test_narrow_floats_are_summed_in_wider_ones():

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 import scipy.stats
 
 import jaxspv as jsp
@@ -123,6 +124,34 @@ def test_hops_sizes_and_what_is_missing():
         np.testing.assert_array_equal(np.append(col, 7)[np.minimum(slots, A.nse)], nodes)
     weighted = jsp.learning.sample_neighbors(KEY, A, [0, 1], 4, weights=A.data)
     assert sorted(weighted.nodes[0][0].tolist()) == [1, 2, 3, 7]
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "ell", "sell", "tiled", "bittiled"])
+def test_slots_are_those_of_the_matrix(name):
+    rng = np.random.default_rng(0)
+    S = scipy.sparse.random_array((70, 70), density=0.1, rng=rng, dtype=np.float32)
+    A = jsp.from_scipy(S).asformat(name)
+    A = A.T if name != "bittiled" else A  # shares its arrays with A
+    nodes = np.arange(70)
+    for B in (A.T, A):
+        row, col = map(np.asarray, B.rowcol())
+        found = jsp.learning.sample_neighbors(KEY, B, nodes, 3)
+        heads, slots = np.asarray(found.nodes[0]), np.asarray(found.slots[0])
+        there = slots < B.nse
+        assert there.any() and ((heads < 70) == there).all() and (slots[~there] == B.nse).all()
+        assert (row[slots[there]] == np.nonzero(there)[0]).all()
+        assert (col[slots[there]] == heads[there]).all()
+        heavy = (row + col) % 3 == 0  # of the others none is drawn
+        found = jsp.learning.sample_neighbors(KEY, B, nodes, 3, weights=np.float32(heavy))
+        slots = np.asarray(found.slots[0])
+        assert (slots < B.nse).any() and heavy[slots[slots < B.nse]].all()
+
+
+def test_slots_of_nothing():
+    A = jsp.from_edges([], [], shape=(3, 3), format="ell")
+    found = jsp.learning.sample_neighbors(KEY, A, [0, 1], 2, weights=A.data)
+    assert found.slots[0].tolist() == [[A.nse] * 2] * 2
+    assert found.nodes[0].tolist() == [[3] * 2] * 2
 
 
 EXPECTED = ([[23, 6, 7, 4]], [[16, 19, 26, 18]], [[1, 0, 18, 0, 8, 0, 14]])

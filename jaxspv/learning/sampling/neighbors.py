@@ -17,7 +17,7 @@ from ..._core.eager.kept import kept
 from ..._core.indices import within
 from ..._core.pytree import is_concrete, result_tuple
 from ...algorithms.common.sources import refuse_names
-from ...formats import SparseMatrix
+from ...formats import COO, CSR, SparseMatrix
 from ...formats.base import ours
 from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
@@ -157,7 +157,7 @@ def sample_neighbors(
     >>> found.nodes[0].shape, found.nodes[1].shape, found.nodes[0][1:].tolist()
     ((3, 2), (3, 2, 1), [[0, 4], [4, 4]])
     """
-    G, own = _by_rows(G)
+    G, own, nse = _by_rows(G)
     sizes = (fanouts,) if isinstance(fanouts, (int, np.integer)) else tuple(fanouts)
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
@@ -167,39 +167,43 @@ def sample_neighbors(
     nodes = check_nodes("nodes", nodes, G.n)
     if weights is not None:
         weights = jnp.asarray(weights)
-        if weights.shape != (G.nse,):
-            raise ValueError(f"`weights` must have shape ({G.nse},); got {weights.shape}.")
+        if weights.shape != (nse,):
+            raise ValueError(f"`weights` must have shape ({nse},); got {weights.shape}.")
         weights = weights if own is None else take(weights, own)
     found = _sampled(check_key(key), G, nodes, weights, tuple(map(int, sizes)), bool(replace))
     if own is None:
         return found
-    slots = (own.at[s].get(mode="fill", fill_value=G.nse) for s in found.slots)
-    return found._replace(slots=tuple(slots))
+    slots = tuple(jnp.where(s < G.nse, take(own, s), nse) for s in found.slots)
+    return found._replace(slots=slots)
 
 
-def _by_rows(G: Any) -> tuple[Graph, Array | None]:
-    """`G` as a Graph, and for its slots those of G; None: they are the same.
+def _by_rows(G: Any) -> tuple[Graph, Array | None, int]:
+    """`G` as a Graph; for its slots those of G, None: they are the same; how many G has.
 
     Raises:
         ValueError: G lists a place twice, so that no slot holds its value.
     """
     A = G.out if isinstance(G, Graph) else G if isinstance(G, SparseMatrix) else ours(G)
-    listed: Any = A if isinstance(A, SparseMatrix) and A.takes_arrays else None  # COO, CSR, CSC
-    if listed is None or (listed.row_sorted and listed.sorted and listed.unique):
-        return as_graph(G, "`sample_neighbors`", ()), None
-    if not listed.unique:
+    in_order = isinstance(A, (COO, CSR)) and A.sorted and A.unique
+    if in_order or not isinstance(A, SparseMatrix):
+        graph = as_graph(G, "`sample_neighbors`", ())
+        return graph, None, graph.nse
+    if not A.unique:
         raise ValueError(
             "`G` must be a matrix that lists no place twice: samples name slots. "
             "`jsp.prepare(G)` joins its entries."
         )
-    numbers = jnp.arange(listed.nse, dtype=jnp.int32)
+    arrays, structure = jax.tree.flatten(A)
 
     def numbered():
-        rows = dataclasses.replace(listed, data=numbers, edges=None)
-        return as_graph(rows, "`sample_neighbors`", ())
+        rows = A
+        if A.edges is not None:  # whose order is no matter here
+            rows = dataclasses.replace(A, edges=None)  # pyright: ignore[reportArgumentType]
+        numbers = jnp.arange(A.nse, dtype=jnp.int32)
+        return as_graph(rows.with_data(numbers), "`sample_neighbors`", ())
 
-    graph = kept(tuple(jax.tree.leaves(listed)), "rows with numbers of slots", numbered)
-    return graph, graph.data
+    graph = kept(tuple(arrays), ("rows with numbers of slots", structure), numbered)
+    return graph, graph.data, A.nse
 
 
 def check_nodes(name: str, nodes: Any, n: int) -> Array:

@@ -30,7 +30,7 @@ def from_networkx(
     Args:
         graph: Graph, DiGraph, or a multigraph (parallel edges add up).
         weight: edge attribute, 1 where an edge lacks it; None for ones.
-        nodelist: order of the vertices; the graph's by default.
+        nodelist: order of the vertices, of which it may leave some out; the graph's by default.
         dtype: of the values; float32 by default.
         format: name of the format.
         labels: also give the `Labels` of the vertices.
@@ -40,7 +40,7 @@ def from_networkx(
 
     Raises:
         TypeError: `graph` is no NetworkX graph.
-        ValueError: `nodelist` holds a node twice.
+        ValueError: `nodelist` holds a node twice, or one that is not in the graph.
 
     >>> import networkx as nx
     >>> from_networkx(nx.path_graph(3)).todense().tolist()
@@ -54,7 +54,10 @@ def from_networkx(
     if nodelist is not None:
         places = {node: k for k, node in enumerate(nodelist)}
         if len(places) != len(nodelist):
-            raise ValueError("`nodelist` must not hold a node twice.")
+            twice = next(node for k, node in enumerate(nodelist) if places[node] != k)
+            raise ValueError(f"`nodelist` must not hold a node twice; got {twice!r} twice.")
+        if strange := [node for node in nodelist if node not in graph]:
+            raise ValueError(f"`nodelist` must hold nodes of the graph; got {strange[0]!r}.")
         place = np.array([places.get(node, -1) for node in nodes], np.int32)
         nodes, row, col = list(nodelist), place[row], place[col]
         kept = (row >= 0) & (col >= 0)

@@ -18,8 +18,9 @@ from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, plus
 from ..construct.arguments import in_dtype, narrow
 from ..construct.from_arrays import from_edges, from_scipy
-from ..formats import FORMATS, SparseMatrix
+from ..formats import FORMATS, STRUCTURES, SparseMatrix
 from ..formats.stored import Stored
+from ..formats.tiled.bit_tiled import Words
 from ..formats.vector import SparseVector
 from .opening import (
     SMALL,
@@ -308,11 +309,11 @@ def mtx_dtype(values: np.ndarray, field: str) -> np.dtype:
 
 def _pack(node: Any, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """The header of a matrix or vector; its arrays go into `arrays` under `prefix` + field."""
-    if not isinstance(node, Stored):
+    kind = next((name for name, cls in _kinds().items() if type(node) is cls), None)
+    if kind is None:
         raise TypeError(f"`A` must be a sparse matrix or vector; got {type(node).__name__}.")
     if not is_concrete(node):
         raise ValueError("`A` holds traced values: save it outside of jit.")
-    kind = node.format if isinstance(node, SparseMatrix) else _VECTOR
     static, leaves, children = {}, {}, {}
     for field in dataclasses.fields(node):  # pyright: ignore[reportArgumentType]
         value = getattr(node, field.name)
@@ -322,7 +323,7 @@ def _pack(node: Any, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
             static[field.name] = value
         elif value is None:
             leaves[field.name] = None
-        elif isinstance(value, Stored):
+        elif isinstance(value, (Stored, Words)):
             children[field.name] = _pack(value, f"{prefix}{field.name}.", arrays)
         else:
             array = np.asarray(value)
@@ -333,9 +334,9 @@ def _pack(node: Any, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
 
 def _unpack(header: dict[str, Any], archive: Any, prefix: str = "") -> Any:
     kind = header["format"]
-    if kind != _VECTOR and kind not in FORMATS:
-        raise ValueError(f"its format is {kind!r}, known are {sorted(FORMATS)}")
-    cls = SparseVector if kind == _VECTOR else FORMATS[kind]
+    kinds = _kinds()
+    if kind not in kinds:
+        raise ValueError(f"its format is {kind!r}, known are {sorted(kinds)}")
     fields = {name: _tuples(value) for name, value in header["static"].items()}
     for name, dtype in header["leaves"].items():
         if dtype is not None:
@@ -346,7 +347,12 @@ def _unpack(header: dict[str, Any], archive: Any, prefix: str = "") -> Any:
             fields[name] = None
     for name, child in header["children"].items():
         fields[name] = _unpack(child, archive, f"{prefix}{name}.")
-    return cls(**fields)
+    return kinds[kind](**fields)
+
+
+def _kinds() -> dict[str, Any]:
+    """The classes that archives hold, by name: formats, vectors, and what BitTiled is made of."""
+    return {**FORMATS, **STRUCTURES, _VECTOR: SparseVector, "words": Words}
 
 
 def _as_scipy_has_them(A: SparseMatrix, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -328,6 +328,17 @@ def test_npz_keeps_dtypes(tmp_path, dtype):
         same(jsp.load_npz(tmp_path / "a.npz"), A)
 
 
+@pytest.mark.parametrize("edges", [([0, 1, 69], [1, 0, 2]), ([0, 1], [1, 0])])
+def test_npz_of_bits(tmp_path, edges):
+    row, col = (np.r_[x, np.arange(40)] for x in edges)  # a tile, and a remainder or none
+    A = jsp.from_edges(row, col, shape=(70, 70)).asformat("bittiled")
+    assert A.symmetric == (len(edges[0]) == 2)
+    path = tmp_path / "a.npz"
+    jsp.save_npz(path, A)
+    same(jsp.load_npz(path), A)
+    np.testing.assert_array_equal(jsp.load_npz(path, format="csr").todense(), A.todense())
+
+
 def test_npz_of_vectors_and_of_scipy(tmp_path):
     path = tmp_path / "a.npz"
     x = jsp.vector_from_entries([3, 1, 3], [1.0, 2.0, 4.0], 5, nse=6)

@@ -186,8 +186,8 @@ def from_scipy(
 
     Raises:
         TypeError: `matrix` is not sparse.
-        ValueError: it needs int64 indices (an extent or 2^31 - 1 entries) without x64, or values do
-            not fit.
+        ValueError: it is 1-D, it needs int64 indices (an extent or 2^31 - 1 entries) without x64,
+            or values do not fit.
 
     >>> import scipy.sparse
     >>> from_scipy(scipy.sparse.eye_array(3, format="csr"))
@@ -198,6 +198,11 @@ def from_scipy(
     if not scipy.sparse.issparse(matrix):
         raise TypeError(f"`matrix` must be a scipy.sparse array; got {type(matrix).__name__}.")
     _check_format(format)
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"`matrix` must be 2-D; got shape {matrix.shape}. Of a 1-D x: "
+            "`vector_from_entries(x.coords[0], x.data, x.shape[0])`."
+        )
     coo = matrix.tocoo()
     values = narrow(coo.data, dtype)
     row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)

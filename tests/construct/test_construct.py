@@ -307,8 +307,10 @@ def test_from_networkx():
         (lambda: jsp.from_dense(np.ones((2, 2)), nse=3), ValueError, "nse.*4.*3"),
         (lambda: jax.jit(jsp.from_dense)(np.ones((2, 2))), ValueError, "nse.*jit"),
         (lambda: jsp.from_scipy(np.ones((2, 2))), TypeError, "scipy.sparse.*ndarray"),
+        (lambda: jsp.from_scipy(sp.coo_array(np.ones(3))), ValueError, r"2-D.*\(3,\)"),
         (lambda: jsp.io.from_bcoo(jax_sparse.BCOO.fromdense(jnp.ones(3))), ValueError, "BCOO"),
-        (lambda: jsp.from_networkx(nx.path_graph(2), nodelist=[0, 0]), ValueError, "nodelist"),
+        (lambda: jsp.from_networkx(nx.path_graph(2), nodelist=[0, 0]), ValueError, "0 twice"),
+        (lambda: jsp.from_networkx(nx.path_graph(4), nodelist=[3, 9]), ValueError, "graph; got 9"),
     ],
 )
 def test_bad_input(call, error, words):

@@ -13,9 +13,9 @@ from .._core.compilation import on_accelerator, to_device
 from .._core.indices import index_dtype_for, with_pattern
 from .._core.pytree import is_concrete
 from ..construct.from_arrays import as_format
-from ..formats import COO, SparseMatrix
+from ..formats import COO, FORMATS, SparseMatrix
 from ..formats.coo import sort_coo
-from ..ops.write_rule.call import format_of, matrix
+from ..ops.write_rule.call import matrix
 from ..ops.write_rule.entries import take
 
 
@@ -27,7 +27,7 @@ def block_diag(matrices: Sequence[Any], *, format: str | None = None) -> Any:
 
     Args:
         matrices: sparse matrices or Graphs, at least one.
-        format: of the result; None: that of the first.
+        format: of the result; None: that of the first, CSR for a BitTiled.
 
     Returns:
         A matrix of shape (sum of rows, sum of columns), the dtype common to all. Its capacity is
@@ -69,7 +69,7 @@ def block_diag(matrices: Sequence[Any], *, format: str | None = None) -> Any:
     values, row, col = (xp.concatenate(a) for a in (data, rows, cols))
     overflow = jnp.any(jnp.stack([jnp.asarray(A.overflow) for A in parts]))
     unique = all(A.unique for A in parts)
-    format = format or format_of(*parts)
+    format = format or _with_values(parts[0])
     if on_host:
         values, row, col = to_device((values, row, col))
         return as_format(COO(values, row, col, overflow, (m, n), True, unique), format)
@@ -88,7 +88,7 @@ def unbatch(
             the capacity of A.
 
     Returns:
-        A list of matrices in the format of A.
+        A list of matrices in the format of A, CSR for a BitTiled.
 
     Raises:
         ValueError: shapes do not add up to that of A; a concrete A has entries elsewhere, or more
@@ -122,7 +122,12 @@ def unbatch(
     ]
     if concrete and any(bool(b.overflow) for b in blocks) and not bool(A.overflow):
         raise ValueError("`A` must be block-diagonal: it has entries outside of its blocks.")
-    return [as_format(block, A.format) for block in blocks]
+    return [as_format(block, _with_values(A)) for block in blocks]
+
+
+def _with_values(A: SparseMatrix) -> str:
+    """The format of A, or CSR where that holds no values."""
+    return A.format if A.format in FORMATS else "csr"
 
 
 def _block(coo: COO, first: Array, last: Array, start: Any, size: Any, capacity: int) -> COO:

@@ -34,8 +34,9 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
         mode: "sym", "gcn", "row" or "col".
 
     Returns:
-        A matrix of the pattern and format of A, of floats; 0 where a sum is 0, and NaN where the
-        product of both sums is negative. float16 and bfloat16 are computed in float32.
+        A matrix of the pattern and format of A (COO for a BitTiled), of floats; 0 where a sum is 0,
+        and NaN where the product of both sums is negative. float16 and bfloat16 are computed in
+        float32.
 
     Raises:
         ValueError: `mode` is none of these; "gcn" of a matrix that is not square.
@@ -79,7 +80,7 @@ def add_self_loops(A: Any, value: Any = 1) -> Any:
         value: a number, or an (n,) array.
 
     Returns:
-        A matrix in the format and dtype of A; its capacity is that of `ewise_add`.
+        A matrix in the dtype of A, its format and capacity as of `ewise_add`.
 
     Raises:
         ValueError: A is not square, or `value` has another shape.

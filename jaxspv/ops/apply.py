@@ -45,8 +45,8 @@ def apply(
         mask, accum, out, replace, nse: as in `ewise_add`; the capacity is that of A.
 
     Returns:
-        A matrix in the format of `out`, else of A; a vector dense or sparse as `out`, else as A.
-        The dtype is that of `out`, else of op's result.
+        A matrix in the format of `out`, else of A, CSR where that is padded or tiled; a vector
+        dense or sparse as `out`, else as A. The dtype is that of `out`, else of op's result.
 
     Raises:
         TypeError: `op` does not fit `left`, `right`.
@@ -169,7 +169,8 @@ def select(
         mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is that of A.
 
     Returns:
-        A matrix in the format of `out`, else of A; a SparseVector where `out` is not dense.
+        A matrix in the format of `out`, else of A, CSR where that is padded or tiled; a
+        SparseVector where `out` is not dense.
 
     Raises:
         TypeError: `op` is not callable, or takes another number of arguments.

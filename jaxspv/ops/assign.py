@@ -43,7 +43,7 @@ def assign(
     `accum` an entry there that `value` lacks is deleted); then C<mask, replace> = Z.
 
     Args:
-        C: matrix, SparseVector, or dense vector; the result has its kind, format and dtype.
+        C: matrix, SparseVector, or dense vector.
         value: matrix of shape (len(i), len(j)); vector (for a vector C, or where one of i and j is
             an integer); or a scalar for every place of (i, j).
         i, j: as in `extract`, no index twice.
@@ -58,8 +58,8 @@ def assign(
         ValueError: shapes differ, an index comes twice, `nse` too small for concrete values.
 
     Returns:
-        A new object of the kind, shape, format and dtype of C. A deleted entry of a dense C becomes
-        0; padding of C and of `value` reaches nothing.
+        A new object of the kind, shape, format (CSR where that is padded or tiled) and dtype of C.
+        A deleted entry of a dense C becomes 0; padding of C and of `value` reaches nothing.
 
     Differentiable in both modes in C and in `value`.
 

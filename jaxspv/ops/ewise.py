@@ -42,9 +42,9 @@ def ewise_add(
             (`.trim()` gives the exact one), A.nse + B.nse (+ out.nse) under jit.
 
     Returns:
-        A matrix in the format of `out`, else of A; a vector that is dense where `out`, or else A or
-        B, is dense. The dtype is that of `out`, else of `op(a, b)`: entries that only one operand
-        has are cast to it.
+        A matrix in the format of `out`, else of A, CSR where that is padded or tiled (ELL, SELL,
+        Tiled, BitTiled); a vector that is dense where `out`, or else A or B, is dense. The dtype is
+        that of `out`, else of `op(a, b)`: entries that only one operand has are cast to it.
 
     Raises:
         ValueError: shapes differ; `nse` too small for concrete values.
@@ -134,8 +134,9 @@ def ewise_mult(
         nse: capacity; a bucket eagerly, under jit the smaller of A.nse and B.nse (+ out.nse).
 
     Returns:
-        A matrix in the format of `out`, else of A; a SparseVector, but dense where `out` or both
-        operands are. The dtype is that of `out`, else of `op(a, b)`.
+        A matrix in the format of `out`, else of A, CSR where that is padded or tiled; a
+        SparseVector, but dense where `out` or both operands are. The dtype is that of `out`, else
+        of `op(a, b)`.
 
     Raises:
         ValueError, TypeError: as in `ewise_add`.

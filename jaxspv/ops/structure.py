@@ -41,7 +41,8 @@ def transpose(
         mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is A.nse.
 
     Returns:
-        An (n, m) matrix in the format of `out`, else of A, with the dtype of `out`, else of A.
+        An (n, m) matrix in the format of `out`, else of A, CSR where that is padded or tiled, with
+        the dtype of `out`, else of A.
 
     Raises:
         TypeError: A is no sparse matrix.
@@ -86,8 +87,8 @@ def kron(
         mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is A.nse B.nse.
 
     Returns:
-        An (m p, n q) matrix in the format of `out`, else of A. The dtype is that of `out`, else of
-        `op(a, b)`; entries are those of A times those of B.
+        An (m p, n q) matrix in the format of `out`, else of A, CSR where that is padded or tiled.
+        The dtype is that of `out`, else of `op(a, b)`; entries are those of A times those of B.
 
     Raises:
         ValueError: an extent of the (m p, n q) result is 2^31 - 1 or more without x64; with it the
@@ -207,7 +208,8 @@ def resize(A: Sparse, *shape: int) -> Any:
         shape: one Python integer for a vector, two (or a pair) for a matrix.
 
     Returns:
-        An object of the kind, format and dtype of A; of its capacity under jit.
+        An object of the kind, format (CSR where that is padded or tiled) and dtype of A; of its
+        capacity under jit.
 
     Raises:
         ValueError: another number of extents; a negative one; one that needs int64 without x64.

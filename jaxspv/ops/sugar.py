@@ -34,7 +34,8 @@ def where(mask: Allowed, A: Operand, B: Operand | None = None, *, nse: int | Non
         nse: capacity; a bucket eagerly, A.nse + B.nse under jit.
 
     Returns:
-        As B, else as A: format, dense or sparse. The dtype is the common one.
+        As B, else as A: format (CSR where that is padded or tiled), dense or sparse. The dtype is
+        the common one.
 
     Raises:
         ValueError: shapes differ; `nse` too small for concrete values.

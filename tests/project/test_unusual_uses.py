@@ -264,3 +264,38 @@ def test_no_step_of_shortest_paths_at_all(method):
     assert found.distances.tolist() == [0, np.inf, np.inf, np.inf] and found.steps == 0
     found = jsp.sssp(A, 0, until=jsp.until.max_iterations(1), method=method)
     assert found.distances[1] == 1 and found.steps == 1
+
+
+@pytest.mark.parametrize("name", ["csc", "sell"])
+def test_formats_of_results(name):
+    dense = np.eye(5, dtype=np.float32) + np.eye(5, k=1, dtype=np.float32)
+    A = jsp.from_dense(dense).asformat(name)
+    B = jsp.from_dense(dense.T)
+    expected = "csc" if name == "csc" else "csr"
+    results = {
+        "select": jsp.select(A, jsp.operators.triu),
+        "ewise_add": jsp.ewise_add(A, B),
+        "ewise_mult": jsp.ewise_mult(A, B),
+        "out": jsp.ewise_add(B, B, out=A),
+        "kron": jsp.kron(A, B),
+        "assign": jsp.assign(A, 1, 0, 0),
+        "add_self_loops": jsp.learning.add_self_loops(A),
+    }
+    assert {call: M.format for call, M in results.items()} == dict.fromkeys(results, expected)
+
+
+def test_bits_without_values_as_operands():
+    """What gives values at the entries of a BitTiled gives another format."""
+    rng = np.random.default_rng(0)
+    dense = rng.random((70, 70)) < 0.1
+    A = jsp.from_dense(dense).asformat("bittiled")
+    X, Y = rng.random((2, 70, 3)).astype(np.float32)
+    S = jsp.sddmm(A, X, Y)
+    assert S.format == jsp.learning.normalize(A).format == "coo"
+    np.testing.assert_allclose(S.todense(), np.where(dense, X @ Y.T, 0), rtol=1e-5)
+    both = jsp.learning.block_diag([A, S])
+    assert both.format == "csr"
+    np.testing.assert_array_equal(both.todense()[:70, :70], dense)
+    blocks = jsp.learning.unbatch(jsp.learning.block_diag([A, A], format="csr"), [A, A])
+    np.testing.assert_array_equal(blocks[1].todense(), dense)
+    assert [M.format for M in jsp.learning.unbatch(A, [A])] == ["csr"]

@@ -147,6 +147,8 @@ class BitTiled(SparseMatrix):
         pattern = COO(self.data, row, col, self.overflow, self.shape, False, True)
         return pattern.with_data(data)
 
+    _with_slots = with_data  # pyright: ignore[reportAssignmentType]
+
     def astype(self, dtype: Any) -> Any:
         """This matrix for booleans; else a COO with ones of `dtype` at its entries."""
         return self if np.dtype(dtype) == bool else self.with_data(self.data.astype(dtype))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -42,8 +41,9 @@ def sddmm(
         backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
 
     Returns:
-        A matrix of the pattern and format of A, data (nse, ...): an array of heads an entry. The
-        dtype is that of `mul`; float16 and bfloat16 are added in float32.
+        A matrix of the pattern and format of A (COO for a BitTiled, which holds no values), data
+        (nse, ...): an array of heads an entry. The dtype is that of `mul`; float16 and bfloat16 are
+        added in float32.
 
     Raises:
         TypeError: A is no matrix, or the monoid is not defined on the dtype.
@@ -66,7 +66,7 @@ def sddmm(
     heads = check_ends(M, X, Y)
     if heads and not M.takes_arrays:
         raise ValueError(f"heads {heads} need a COO, CSR or CSC; got a {type(M).__name__}.")
-    return dataclasses.replace(M, data=op(semiring, bare(M), X, Y, backend=backend))
+    return M._with_slots(op(semiring, bare(M), X, Y, backend=backend))
 
 
 def check_ends(A: SparseMatrix, X: Array, Y: Array, names: str = "XY") -> tuple[int, ...]:

@@ -17,11 +17,11 @@ from ..._core.eager.kept import kept
 from ..._core.indices import within
 from ..._core.pytree import is_concrete, result_tuple
 from ...algorithms.common.sources import refuse_names
-from ...formats import COO, CSR, SparseMatrix
+from ...formats import SparseMatrix
 from ...formats.base import ours
 from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
-from ...ops.write_rule.entries import take
+from ...ops.write_rule.entries import is_plain, take
 from ...shapes import Int, Key, Matrix, Sources, Values
 
 STEPS = 12  # bits of a mantissa that index the table of logarithms
@@ -184,8 +184,7 @@ def _by_rows(G: Any) -> tuple[Graph, Array | None, int]:
         ValueError: G lists a place twice, so that no slot holds its value.
     """
     A = G.out if isinstance(G, Graph) else G if isinstance(G, SparseMatrix) else ours(G)
-    in_order = isinstance(A, (COO, CSR)) and A.sorted and A.unique
-    if in_order or not isinstance(A, SparseMatrix):
+    if not isinstance(A, SparseMatrix) or (is_plain(A) and A.row_sorted):
         graph = as_graph(G, "`sample_neighbors`", ())
         return graph, None, graph.nse
     if not A.unique:

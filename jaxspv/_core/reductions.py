@@ -165,6 +165,7 @@ def is_narrow(dtype: Any) -> bool:
 
 def dtype_of_means(dtype: Any) -> Any:
     """The dtype that `jnp.mean` gives: of integers and booleans JAX's default float."""
+    dtype = jax.dtypes.canonicalize_dtype(dtype)  # of a matrix made while x64 was enabled
     return jax.eval_shape(jnp.mean, jax.ShapeDtypeStruct((1,), dtype)).dtype
 
 

@@ -213,6 +213,7 @@ def test_matrices_that_were_made_under_64_bits():
     x = jnp.ones(2)
     assert (A @ x).tolist() == jax.jit(lambda x: A @ x)(x).tolist() == [2, 3]
     assert (A @ A).todense().tolist() == [[6, 0], [0, 6]]
+    assert float(A.mean()) == 1.25
     assert jsp.mxv(A, x, "min_plus").tolist() == [3, 4]
     assert jax.grad(lambda x: (A @ x).sum())(x).tolist() == [3, 2]
 

@@ -49,6 +49,7 @@ def empty(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, nse: int) -> CSR
 
 def term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
     """The dtype of a product of values of these dtypes, as the monoid takes it."""
+    a, b = map(jax.dtypes.canonicalize_dtype, (a, b))  # made while x64 was enabled
     if jax.tree.leaves(semiring):
         return _term_dtype(semiring, a, b)
     return _known_term_dtype(semiring, a, b, jax.dtypes.canonicalize_dtype(np.int64))

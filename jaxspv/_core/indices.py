@@ -10,8 +10,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
+from .batching import fori_loop
 from .compilation import known_while_tracing
 from .pytree import is_concrete
 
@@ -241,4 +242,4 @@ def lower_bound(
         up = (low < high) & smaller
         return jnp.where(up, middle + 1, low), jnp.where(up | (low >= high), high, middle)
 
-    return lax.fori_loop(0, size.bit_length(), step, (low, high), unroll=unroll or None)[0]
+    return fori_loop(0, size.bit_length(), step, (low, high), unroll=unroll or None)[0]

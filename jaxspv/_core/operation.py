@@ -22,10 +22,10 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.sharding import NamedSharding, PartitionSpec
 
-from .batching import one_by_one, vmapped
+from .batching import alike, one_by_one, vmapped
 from .compilation import PROGRAMS, as_array, is_eager
 from .derivatives import instantiate, is_inexact, is_zero, jvp_of_perturbed, transpose_of_tangent
-from .operations.call import Call, Form, Types, alike, call_of, structs, types_of, x64
+from .operations.call import Call, Form, Types, call_of, structs, types_of, x64
 from .operations.plan import Plan
 from .operations.table import Table, asked, results_of
 from .platforms import EVERYWHERE, PLATFORM_OF, WORDS, Backend, inside, situation

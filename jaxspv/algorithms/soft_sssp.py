@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.batching import batch_any
+from .._core.batching import batch_any, linear_solve, while_loop
 from .._core.derivatives import dense_tangent, is_zero
 from .._core.operation import Operation, typed
 from .._core.pytree import is_concrete, result_tuple
@@ -188,9 +188,9 @@ def _tangent(primals, tangents, result, *, max_iterations):
             return v + rest, jnp.max(jnp.abs(rest), initial=0) > tol * largest, k + 1
 
         first = (b, jnp.bool_(True), jnp.int32(0))
-        return lax.while_loop(lambda s: s[1] & (s[2] < max_iterations), step, first)[0]
+        return while_loop(lambda s: s[1] & (s[2] < max_iterations), step, first)[0]
 
-    distances = lax.custom_linear_solve(matvec, force, neumann, neumann)
+    distances = linear_solve(matvec, force, neumann, neumann)
     return SoftSSSP(distances, None, None)  # pyright: ignore[reportArgumentType]
 
 

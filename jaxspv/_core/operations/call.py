@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import jax
-from jax import lax
-from jax.core import Tracer
 
 from ..platforms import Backend, Situation
 
@@ -116,18 +114,3 @@ def types_of(leaves: Sequence[Any]) -> Types:
 
 def x64() -> bool:
     return jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def alike(leaves: Sequence[Any]) -> list[Any]:
-    """The operands, inside of a `shard_map` all varying along the union of their mesh axes."""
-    axes = [
-        jax.typeof(x).manual_axis_type.varying if isinstance(x, Tracer) else frozenset[Any]()
-        for x in leaves
-    ]
-    union = frozenset().union(*axes)
-    if not union:
-        return list(leaves)
-    return [
-        lax.pcast(x, tuple(sorted(union - own)), to="varying") if union - own else x
-        for x, own in zip(leaves, axes, strict=True)
-    ]

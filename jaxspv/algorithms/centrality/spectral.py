@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..._core.batching import while_loop
 from ..._core.compilation import one_program
 from ..._core.pytree import result_tuple
 from ..._core.reductions import is_narrow
@@ -289,7 +290,7 @@ def _repeat(
 
     first = (lax.stop_gradient(x), jnp.int32(0), jnp.bool_(False))
     least = lax.stop_gradient(least)
-    x, k, done = lax.while_loop(lambda s: ~s[2] & (s[1] < limit), again, first)
+    x, k, done = while_loop(lambda s: ~s[2] & (s[1] < limit), again, first)
 
     def of_values(x, out, data, *params):  # by the one leaf of a prepared graph with a derivative
         bare = Graph(dataclasses.replace(out, data=data), symmetric=graph.symmetric)

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
-from ..._core.batching import while_going
+from ..._core.batching import scan, while_going
 from ..._core.compilation import is_eager, known_while_tracing, to_device
 from ..._core.indices import LIMIT
 from ..._core.pytree import is_concrete, result_tuple
@@ -275,7 +275,7 @@ def _step(semiring: Semiring, T: Any, x0: Any, x: Any) -> Any:
 
 @functools.partial(jax.jit, static_argnames="k")
 def _steps(semiring: Semiring, T: Any, x0: Any, *, k: int) -> Any:
-    return lax.scan(lambda x, _: (_step(semiring, T, x0, x), None), x0, length=k)[0]
+    return scan(lambda x, _: (_step(semiring, T, x0, x), None), x0, length=k)[0]
 
 
 @jax.jit
@@ -371,4 +371,4 @@ def _eliminated(semiring: Semiring, T: Tuples, x0: Any, star: Callable[[Any], An
         M = Each(add)(M, choose(detours, detour, zero))
         return (x, reached | more, M, paths | detours), None
 
-    return lax.scan(eliminate, (x0, reached, M, paths), jnp.arange(n))[0][0]
+    return scan(eliminate, (x0, reached, M, paths), jnp.arange(n))[0][0]

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.batching import scan
 from ..._core.operation import Operation, typed
 from ..._core.pytree import is_concrete
 from ..._core.tuples import Each, choose, ones_unless, take
@@ -203,9 +204,9 @@ def _evaluated(semiring, values, x0, pieces, where, *, known):
     own = choose(pieces.vertex < n, take(x0, pieces.vertex), zero)
     steps = pieces._replace(place=None, vertex=None)
     if pieces.first is not None:
-        return take(lax.scan(far, own, (steps, edges))[0], pieces.place)
+        return take(scan(far, own, (steps, edges))[0], pieces.place)
     start, rest = (jax.tree.map(lambda v, at=at: v[at], own) for at in (0, slice(1, None)))
-    _, found = lax.scan(near, start, (None if known.at_first else rest, steps, edges))
+    _, found = scan(near, start, (None if known.at_first else rest, steps, edges))
     found = jax.tree.map(
         lambda v, f: jnp.concatenate([v[None], f]).reshape(-1, *v.shape[1:]), start, found
     )

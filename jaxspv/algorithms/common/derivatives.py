@@ -11,8 +11,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
+from ..._core.batching import linear_solve, while_loop
 from ..._core.derivatives import is_inexact, is_zero, jvp_of_perturbed
 
 
@@ -48,7 +49,7 @@ def _tangent(step, primals, tangents):
         return x, jnp.zeros_like(x)
     _, source = jvp_of_perturbed(lambda *p: step(x, *p), params, tangents[0])
     _, along = jax.linearize(lambda x: step(x, *params), x)
-    return x, lax.custom_linear_solve(lambda v: v - along(v), source, richardson, richardson)
+    return x, linear_solve(lambda v: v - along(v), source, richardson, richardson)
 
 
 fixed_point.defjvp(_tangent, symbolic_zeros=True)
@@ -67,4 +68,4 @@ def richardson(matvec: Callable[[Array], Array], b: Array) -> Array:
         remainder = b - matvec(v)
         return v + remainder, jnp.sum(jnp.abs(remainder)), k + 1
 
-    return lax.while_loop(go, step, (b, jnp.asarray(jnp.inf, b.dtype), jnp.int32(0)))[0]
+    return while_loop(go, step, (b, jnp.asarray(jnp.inf, b.dtype), jnp.int32(0)))[0]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
+from ..._core.batching import while_loop
 from ..._core.platforms import situation
 from ...ops.products.common.expand import SelectedRows, select_rows
 
@@ -125,6 +126,6 @@ def for_edges(
             return c[0] + chunk, visit(c[1], edges_of(members, rows, c[0], chunk))
 
         more = lambda c: (c[0] < rows.total) & (c[0] >= 0)  # noqa: E731 - int32 may wrap at the end
-        return first + block, lax.while_loop(more, of_chunk, (jnp.int32(0), carry))[1]
+        return first + block, while_loop(more, of_chunk, (jnp.int32(0), carry))[1]
 
-    return lax.while_loop(lambda c: c[0] < queue.tail, of_block, (queue.head, carry))[1]
+    return while_loop(lambda c: c[0] < queue.tail, of_block, (queue.head, carry))[1]

@@ -6,9 +6,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
+from ..._core.batching import linear_solve, scan
 from ..._core.derivatives import dense_tangent, is_zero
 from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
@@ -65,7 +66,7 @@ def _implicit(call, tangents, result) -> Array:
 
     _, source = jax.jvp(lambda values: step(result.x, values), (values,), (directions,))
     _, along = jax.linearize(lambda x: step(x, values), result.x)
-    return lax.custom_linear_solve(lambda v: v - along(v), source, richardson, richardson)
+    return linear_solve(lambda v: v - along(v), source, richardson, richardson)
 
 
 def _along_tree(call, tangents, result) -> Array:
@@ -130,4 +131,4 @@ def _sum_to_roots(values: Array, gain: Array, parent: Array) -> Array:
         total, factor, jump = state
         return (total + factor * total[jump], factor * factor[jump], jump[jump]), None
 
-    return lax.scan(double, (values, gain, parent), None, length=rounds)[0][0]
+    return scan(double, (values, gain, parent), None, length=rounds)[0][0]

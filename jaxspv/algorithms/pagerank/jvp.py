@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
+from ..._core.batching import linear_solve, while_loop
 from ..._core.derivatives import is_zero, jvp_of_perturbed
 
 
@@ -59,13 +60,13 @@ def implicit_tangent(
                 return new, jnp.sum(jnp.abs(new - v)) > tol * jnp.sum(jnp.abs(new)), k + 1
 
             first = (project(b), jnp.bool_(True), jnp.int32(0))
-            return lax.while_loop(lambda s: s[1] & (s[2] < 1000), step, first)[0]
+            return while_loop(lambda s: s[1] & (s[2] < 1000), step, first)[0]
 
         return solve
 
     # The scores sum to 1 whatever is perturbed, so `source` sums to 0, and the solution of the
     # transposed system matters up to a constant: its slowest mode, which decays with d alone, is
     # left out.
-    return lax.custom_linear_solve(
+    return linear_solve(
         matvec, source, richardson(lambda v: v), richardson(lambda v: v - jnp.mean(v))
     )

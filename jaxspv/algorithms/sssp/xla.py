@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.batching import while_loop
 from ...algebra.operators import min_extend
 from ...formats import CSR
 from ..common import frontier
@@ -154,7 +155,7 @@ def tree_edges(
 
     slots = jnp.full(n, nse, jnp.int32)
     start = (jnp.int32(0), queue, hops, slots, jnp.zeros(n, jnp.int32))
-    slots = lax.while_loop(lambda c: c[1].head < c[1].tail, level, start)[3]
+    slots = while_loop(lambda c: c[1].head < c[1].tail, level, start)[3]
     return slots, jnp.where(slots < nse, _row_of(graph, slots), n)
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import batch_max
+from ..._core.batching import batch_max, fori_loop, while_loop
 from ..._core.eager.kept import kept
 from ..._core.indices import within
 from ..._core.pytree import is_concrete, result_tuple
@@ -274,7 +274,7 @@ def _distinct(draws: Array, degree: Array, size: int) -> Array:
         row = chosen_at(i, lax.dynamic_index_in_dim(draws, i, keepdims=False), chosen)
         return lax.dynamic_update_index_in_dim(chosen, row, i, 0)
 
-    return lax.fori_loop(0, size, step, jnp.full(draws.shape, -1, jnp.int32))
+    return fori_loop(0, size, step, jnp.full(draws.shape, -1, jnp.int32))
 
 
 def _weighted(key, first, degree, weights, size, replace) -> Array:
@@ -303,5 +303,5 @@ def _weighted(key, first, degree, weights, size, replace) -> Array:
 
     best = jnp.full((size, count), NEVER)
     start = jnp.int32(0), best, jnp.full((size, count), nse, jnp.int32)
-    _, best, slots = lax.while_loop(lambda s: s[0] * WIDTH < longest, step, start)
+    _, best, slots = while_loop(lambda s: s[0] * WIDTH < longest, step, start)
     return jnp.where(best < NEVER, slots, nse)

@@ -8,9 +8,9 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
-from ..._core.batching import batch_any
+from ..._core.batching import batch_any, scan, while_loop
 from ..._core.indices import lower_bound
 from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
@@ -83,7 +83,7 @@ def _walked(key, G: Graph, starts, length, p, q) -> Array:
 
     at = starts.ravel()
     nowhere = jnp.full_like(at, G.n)
-    _, path = lax.scan(step, (nowhere, at), jax.random.split(key, length))
+    _, path = scan(step, (nowhere, at), jax.random.split(key, length))
     return jnp.concatenate([at[None], path]).T.reshape(*starts.shape, length + 1)
 
 
@@ -115,4 +115,4 @@ def _biased(key, G: Graph, before, first, degree, p, q) -> Array:
         return (state[0] < trials) & batch_any(jnp.any(~state[2]))
 
     start = jnp.int32(0), jnp.full_like(first, G.n), degree == 0
-    return lax.while_loop(some_left, trial, start)[1]
+    return while_loop(some_left, trial, start)[1]

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
+from ...._core.batching import alike, axes_of
+
 # Primitives that act on each element alone; `broadcast_in_dim` only from scalars.
 ALONE = frozenset(
     "abs acos acosh add and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp "
@@ -55,7 +57,10 @@ class Elementwise:
 
     def __call__(self, captured: Sequence[Any], *args: Any) -> Any:
         """The result at the shape it was traced for."""
-        (out,) = jaxpr_as_fun(ClosedJaxpr(self.jaxpr, tuple(captured)))(*jax.tree.leaves(args))
+        leaves = jax.tree.leaves(args)
+        if axes_of([*captured, *leaves]):
+            return _evaluate(self.jaxpr, captured, leaves, as_traced=True)
+        (out,) = jaxpr_as_fun(ClosedJaxpr(self.jaxpr, tuple(captured)))(*leaves)
         return out
 
     @property
@@ -79,8 +84,24 @@ class Elementwise:
 
 
 def trace(fn: Callable[..., Any], *args: Any) -> tuple[Elementwise, tuple[Any, ...]]:
-    """`fn` traced on arguments like these, and the arrays that it captures."""
-    closed = jax.make_jaxpr(fn)(*args)
+    """`fn` traced on arguments like these, and the arrays that it captures.
+
+    Of arguments that vary inside of a `shard_map` it takes the shapes: forms run without axes.
+
+    Raises:
+        NotImplementedError: it captures an array that varies.
+    """
+
+    def bare(x):
+        aval = jax.typeof(x)
+        return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+    closed = jax.make_jaxpr(fn)(*jax.tree.map(bare, args))
+    if axes := axes_of(closed.consts):
+        raise NotImplementedError(
+            f"a function captures an array that varies along the mesh axes {sorted(axes)}: pass it "
+            "as an operand, or use `check_vma=False`."
+        )
     return Elementwise(closed.jaxpr), tuple(jnp.asarray(c) for c in closed.consts)
 
 
@@ -107,7 +128,18 @@ def _refuses(jaxpr: Any) -> str | None:
     return None
 
 
-def _evaluate(jaxpr: Any, captured: Sequence[Any], args: Sequence[Any]) -> Any:
+def _evaluate(
+    jaxpr: Any, captured: Sequence[Any], args: Sequence[Any], *, as_traced: bool = False
+) -> Any:
+    """Evaluates equation by equation; each gets operands that vary alike.
+
+    Args:
+        as_traced: at the shapes of the trace, without derivatives that functions define; else at
+            any shape.
+
+    Raises:
+        NotImplementedError: `as_traced`, and a function defines its derivative.
+    """
     known = dict(zip(jaxpr.constvars, captured, strict=True))
     known |= dict(zip(jaxpr.invars, args, strict=True))
 
@@ -119,13 +151,22 @@ def _evaluate(jaxpr: Any, captured: Sequence[Any], args: Sequence[Any]) -> Any:
 
     for eqn in jaxpr.eqns:
         values = [read(v) for v in eqn.invars]
-        if eqn.primitive.name in _NESTED:
+        name = eqn.primitive.name
+        if name in _NESTED and not (as_traced and name.startswith("custom")):
             inner, consts = inner_of(eqn)
-            out = _evaluate(inner, consts, values)
+            out = _evaluate(inner, consts, values, as_traced=as_traced)
+        elif name in _NESTED:
+            raise NotImplementedError(
+                "the derivative through a function with one of its own (`custom_jvp`, "
+                "`custom_vjp`) is not known for values that vary: use `check_vma=False`."
+            )
+        elif as_traced:
+            out = eqn.primitive.bind(*alike(values), **eqn.params)
+            out = out[0] if eqn.primitive.multiple_results else out
         elif eqn.primitive.name == "broadcast_in_dim":
             out = values[0]
         else:
-            out = eqn.primitive.bind(*jnp.broadcast_arrays(*values), **eqn.params)
+            out = eqn.primitive.bind(*alike(jnp.broadcast_arrays(*values)), **eqn.params)
         known[eqn.outvars[0]] = out
     return read(jaxpr.outvars[0])
 

@@ -162,7 +162,9 @@ def _evaluate(
             )
         elif as_traced:
             out = eqn.primitive.bind(*alike(values), **eqn.params)
-            out = out[0] if eqn.primitive.multiple_results else out
+            if eqn.primitive.multiple_results:
+                known |= dict(zip(eqn.outvars, out, strict=True))
+                continue
         elif eqn.primitive.name == "broadcast_in_dim":
             out = values[0]
         else:

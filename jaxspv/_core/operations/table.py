@@ -94,8 +94,9 @@ class Table:
                 elif method is not None and impl.name != method:
                     reason = f"method={method!r} was asked for"
                 else:
-                    reason = kernels_refused() if kind == "pallas" else None
-                    reason = reason or impl.refuse(*operands, **static)
+                    reason = impl.refuse(*operands, **static)
+                    if kind == "pallas":
+                        reason = reason or kernels_refused()
                 if reason is None:
                     chosen.append(impl)
                     break

@@ -180,7 +180,8 @@ ON_NUMBERS = {  # functions of two numbers that arrays do not fit, and what they
 @pytest.mark.parametrize("name", ON_NUMBERS)
 def test_functions_of_two_numbers_serve_in_every_product(name, add):
     taken, same = (jsp.semiring(add, mul) for mul in ON_NUMBERS[name])
-    x, X, v = jnp.array([1.0, 3.0]), jnp.ones((2, 3)), jsp.vector_from_entries([1], [3.0], 2)
+    x, X = jnp.array([1.0, 3.0], A.dtype), jnp.ones((2, 3), A.dtype)  # branches have one dtype
+    v = jsp.vector_from_entries([1], np.array([3.0], A.dtype), 2)
     products = (
         lambda s: jsp.mxv(A, x, s),
         lambda s: jsp.vxm(x, A, s),

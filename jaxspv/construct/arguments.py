@@ -80,13 +80,13 @@ def checked_values(values: Any, edges: int) -> Any:
     return values
 
 
-def weights_of(values: Any, dtype: Any) -> np.ndarray:
-    """Weights of another library's edges in a dtype, None: float32; ValueError where one is too
-    large for it."""
-    dtype = np.dtype(np.float32 if dtype is None else dtype)
-    if dtype.kind != "f":
-        return np.asarray(values, dtype)
-    return narrow(np.asarray(values, np.float64), dtype)
+def values_in(dtype: Any, values: Any, what: str) -> np.ndarray:
+    """Values of another library's matrix or graph in a dtype: see `in_dtype`; as booleans whether
+    they are not 0."""
+    values = np.asarray(values)
+    if values.dtype.kind not in "biufc":  # objects, or texts
+        values = np.asarray(values, np.float64)
+    return values != 0 if np.dtype(dtype) == bool else narrow(in_dtype(what, values, dtype))
 
 
 def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:

@@ -24,6 +24,7 @@ from .arguments import (
     checked_values,
     narrow,
     smallest_square,
+    values_in,
 )
 from .edges import in_order, joined_host, moved, noted, unique_host, unique_traced
 
@@ -181,8 +182,8 @@ def from_scipy(
 
     Explicit zeros stay entries; duplicates are joined by `dup`. float64 and int64 values become
     float32 and int32 unless x64 is enabled, as everywhere in JAX; values that do not fit, 1e300
-    say, raise. Indices become int32, whatever SciPy holds, unless `index_dtype` or a size asks for
-    int64, as in `from_edges`.
+    say, or 1.5 in an integer `dtype`, raise. Indices become int32, whatever SciPy holds, unless
+    `index_dtype` or a size asks for int64, as in `from_edges`.
 
     Raises:
         TypeError: `matrix` is not sparse.
@@ -204,7 +205,7 @@ def from_scipy(
             "`vector_from_entries(x.coords[0], x.data, x.shape[0])`."
         )
     coo = matrix.tocoo()
-    values = narrow(coo.data, dtype)
+    values = narrow(coo.data) if dtype is None else values_in(dtype, coo.data, "`matrix` holds")
     row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
     if matrix.format == "csr" and matrix.has_canonical_format and format == "csr":
         return _csr_from_host(matrix, values, nse, index_dtype)

@@ -39,24 +39,23 @@ def _first(arrays, count):
     return [a[:count] for a in arrays]
 
 
-def narrow(values: np.ndarray, dtype: Any = None) -> np.ndarray:
-    """Values in a dtype, by default their own, as JAX will hold it: of 32 bits without x64.
+def narrow(values: np.ndarray) -> np.ndarray:
+    """Values as JAX will hold them: of 32 bits without x64.
 
     Raises:
-        ValueError: an integer does not fit an integer dtype; a finite number would be infinite.
+        ValueError: an integer does not fit; a finite number would be infinite.
     """
-    target = jax.dtypes.canonicalize_dtype(values.dtype if dtype is None else dtype)
+    target = jax.dtypes.canonicalize_dtype(values.dtype)
     if target == values.dtype:
         return values
     with np.errstate(over="ignore"):
         made = values.astype(target)
-    if values.dtype.kind in "iu" and target.kind in "iu":
+    if values.dtype.kind in "iu":
         fit = np.array_equal(made, values)
     else:
         fit = np.count_nonzero(np.isinf(made)) == np.count_nonzero(np.isinf(values))
     if not fit:
-        more = ": enable jax_enable_x64" if dtype is None else ""
-        raise ValueError(f"values of {values.dtype} do not fit {target}{more}.")
+        raise ValueError(f"values of {values.dtype} do not fit {target}: enable jax_enable_x64.")
     return made
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..construct.arguments import weights_of
+from ..construct.arguments import values_in
 from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
 from ..graph import Graph
@@ -36,7 +36,7 @@ def from_igraph(
 
     Raises:
         TypeError: `graph` is no igraph graph.
-        ValueError: an edge lacks the weight that others have.
+        ValueError: an edge lacks the weight that others have, or one does not fit `dtype`.
 
     >>> import jaxspv as jsp
     >>> class Path:  # what is asked of an igraph graph
@@ -50,12 +50,13 @@ def from_igraph(
     if not hasattr(graph, "get_edgelist"):
         raise TypeError(f"`graph` must be an igraph graph; got {graph!r}.")
     row, col = np.array(graph.get_edgelist(), np.int32).reshape(-1, 2).T
-    values = weights_of(np.ones(len(row)), dtype)
+    dtype = np.float32 if dtype is None else dtype
+    values = np.ones(len(row), dtype)
     if weight is not None and weight in graph.es.attributes():
         found = graph.es[weight]
         if None in found:
             raise ValueError(f"edge {found.index(None)} of `graph` lacks the attribute {weight!r}.")
-        values = weights_of(found, dtype)
+        values = values_in(dtype, found, f"{weight!r} holds")
     if not graph.is_directed():
         proper = row != col
         row, col = np.r_[row, col[proper]], np.r_[col, row[proper]]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..construct.arguments import weights_of
+from ..construct.arguments import values_in
 from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
 from ..graph import Graph
@@ -40,7 +40,8 @@ def from_networkx(
 
     Raises:
         TypeError: `graph` is no NetworkX graph.
-        ValueError: `nodelist` holds a node twice, or one that is not in the graph.
+        ValueError: `nodelist` holds a node twice, or one that is not in the graph; a weight does
+            not fit `dtype`.
 
     >>> import networkx as nx
     >>> from_networkx(nx.path_graph(3)).todense().tolist()
@@ -50,7 +51,7 @@ def from_networkx(
         raise TypeError(f"`graph` must be a NetworkX graph; got {graph!r}.")
     nodes, row, col, data = adjacency(graph)
     values = np.ones(len(row)) if weight is None else [d.get(weight, 1) for d in flat(data)]
-    values = weights_of(values, dtype)
+    values = values_in(np.float32 if dtype is None else dtype, values, f"{weight!r} holds")
     if nodelist is not None:
         places = {node: k for k, node in enumerate(nodelist)}
         if len(places) != len(nodelist):

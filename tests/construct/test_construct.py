@@ -224,15 +224,24 @@ def test_numbers_of_other_libraries_and_dtypes_asked_for():
 
     graph = nx.Graph()
     graph.add_edge(0, 1, weight=1e300)
-    with pytest.raises(ValueError, match="do not fit float32"):
+    with pytest.raises(ValueError, match=r"'weight' holds 1e\+300, which float32 does not"):
         jsp.from_networkx(graph)
     matrix = sp.csr_array(np.array([[1e30, np.inf, np.nan, 1e-60]]))
-    with pytest.raises(ValueError, match="values of float64 do not fit float16"):
+    with pytest.raises(ValueError, match=r"`matrix` holds 1e\+30, which float16 does not"):
         jsp.from_scipy(matrix, dtype=np.float16)
     with jax.enable_x64(False):  # what is infinite, not a number or small stays so
         np.testing.assert_array_equal(
             jsp.from_scipy(matrix).data, np.float32([1e30, np.inf, np.nan, 0])
         )
+    for value, dtype in ((300, "int8"), (1.5, "int32")):
+        graph = nx.Graph([(0, 1, {"weight": value})])
+        for call in (
+            lambda t, graph=graph: jsp.from_networkx(graph, dtype=t),
+            lambda t, value=value: jsp.from_scipy(sp.csr_array([[value]]), dtype=t),
+        ):
+            with pytest.raises(ValueError, match=f"holds {value}, which {dtype} does not"):
+                call(dtype)
+            assert call(bool).data[0]  # whether it is not 0
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 3)])

@@ -8,7 +8,7 @@ import inspect
 import json
 import operator
 from collections.abc import Callable
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
@@ -62,6 +62,7 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
             object.__setattr__(obj, name, value)
         return obj
 
+    cls._leaves_and_static = staticmethod(flatten_plain)  # pyright: ignore[reportAttributeAccessIssue]
     jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten, flatten_plain)
     if "<locals>" not in cls.__qualname__:
         export.register_pytree_node_serialization(
@@ -80,6 +81,8 @@ class Algebraic:
     one is itself, or has copies of its parameters.
     """
 
+    _leaves_and_static: ClassVar[Any]  # (obj) -> its leaves, its static fields
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
@@ -89,9 +92,9 @@ class Algebraic:
         return tree == other_tree and all(map(_same, mine, theirs))
 
     def __hash__(self) -> int:  # not JAX's of the structure, which leaves out static fields
-        static, leaves = _names_in(type(self))
-        parts = [part for part in leaves(self) if isinstance(part, Algebraic)]
-        return hash((type(self), static(self), *parts))
+        leaves, static = self._leaves_and_static(self)
+        parts = [part for part in leaves if isinstance(part, Algebraic)]
+        return hash((type(self), static, *parts))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         leaves = jax.tree.leaves(self)
@@ -144,14 +147,6 @@ def _named(module: str, name: str, args: Any, path: tuple[str, ...], leaves: Any
     if not leaves:
         return found
     return jax.tree.unflatten(jax.tree.structure(found, is_leaf=lambda v: v is None), leaves)
-
-
-@functools.cache
-def _names_in(cls: Any) -> tuple[Callable[[Any], tuple[Any, ...]], ...]:
-    """What reads the static fields of a class, and its leaves."""
-    fields = dataclasses.fields(cls)
-    static = [f.name for f in fields if f.metadata.get("static")]
-    return _getter(static), _getter([f.name for f in fields if not f.metadata])
 
 
 def _same(x: Any, y: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -165,7 +166,11 @@ def is_narrow(dtype: Any) -> bool:
 
 def dtype_of_means(dtype: Any) -> Any:
     """The dtype that `jnp.mean` gives: of integers and booleans JAX's default float."""
-    dtype = jax.dtypes.canonicalize_dtype(dtype)  # of a matrix made while x64 was enabled
+    return _dtype_of_means(jax.dtypes.canonicalize_dtype(dtype))  # made while x64 was enabled
+
+
+@functools.cache  # a trace takes half a millisecond
+def _dtype_of_means(dtype):
     return jax.eval_shape(jnp.mean, jax.ShapeDtypeStruct((1,), dtype)).dtype
 
 

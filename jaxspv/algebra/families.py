@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._core.batching import lanes_second
 from .._core.operation import Operation
 from .._core.pytree import factory
 from .._core.tuples import Constant, take
@@ -317,10 +318,7 @@ def _chosen_of_lanes(size, in_batched, *keys, k):
     The k best are in the lists of the k best heads; behind the i-th head those of its list at i + j
     < k alone, for all heads before come first. Rank and place are one key.
     """
-    keys = [
-        jnp.moveaxis(v, 0, 1) if on else jnp.broadcast_to(v[:, None], (v.shape[0], size, k))
-        for v, on in zip(keys, in_batched, strict=True)
-    ]
+    keys = tuple(lanes_second(size, keys, in_batched))
     count, lane = keys[0].shape[0], jnp.arange(size, dtype=jnp.int32)
     i, j = np.indices((min(count, k), k), np.int32).reshape(2, -1)
     lists = jnp.broadcast_to(jnp.arange(count, dtype=jnp.int32)[:, None], (count, size))

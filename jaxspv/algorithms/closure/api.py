@@ -127,7 +127,7 @@ def closure(
 
 
 def _solved(semiring: Semiring, T: Tuples, x0: Any, star: Any, until: Any) -> Closure:
-    n, star = T.shape[0], _star_of(semiring, x0) if star is None else star
+    n = T.shape[0]
     if until is None and not n:
         return Closure(x0, jnp.int32(0), jnp.asarray(True))
     if until is None and is_concrete(T.places):
@@ -136,14 +136,14 @@ def _solved(semiring: Semiring, T: Tuples, x0: Any, star: Any, until: Any) -> Cl
             pieces, deep = plan
             x = levels.evaluate(semiring, T.values, x0, pieces)
             return Closure(x, jnp.int32(deep), jnp.asarray(True))
-    if until is None and star is not None:
+    if until is None and (star := _star_of(semiring, x0) if star is None else star) is not None:
         if n > MOST_VERTICES:
             raise ValueError(
                 f"a closure by `star` is dense, of {MOST_VERTICES} vertices at most; got {n}: give "
                 "`until=residual(...)` where A contracts."
             )
-        x = _eliminated(semiring, T, x0, star)
-        return Closure(x, jnp.int32(n), _converges(semiring, x))
+        x, finite = _eliminated(semiring, T, x0, star)
+        return Closure(x, jnp.int32(n), finite)
     if until is None and not semiring.add.idempotent:
         why = "has cycles" if is_concrete(T.places) else "has a traced pattern"
         raise ValueError(
@@ -334,16 +334,10 @@ def _star_of(semiring: Semiring, x0: Any) -> Callable[[Any], Any] | None:
     return star if found.dtype == x0.dtype else None
 
 
-def _converges(semiring: Semiring, x: Any) -> Array:
-    """Whether sums of numbers are finite: over a cycle they need not be."""
-    if semiring.add.of_tuples or not semiring.add.sums_tangents:
-        return jnp.asarray(True)
-    return ~jnp.any(jnp.isnan(x) | (x == jnp.inf))
-
-
 @functools.partial(jax.jit, static_argnames="star")
 def _eliminated(semiring: Semiring, T: Tuples, x0: Any, star: Callable[[Any], Any]) -> Any:
-    """x0 A* by Gauss' and Jordan's elimination of one vertex after another."""
+    """x0 A* by Gauss' and Jordan's elimination of one vertex after another; and whether sums of
+    numbers are finite, which over a cycle they need not be."""
     n, add, mul = T.shape[0], Each(semiring.add.op), semiring.mul
     row, col = T.places.rowcol()
     zero = semiring.add.like(x0)
@@ -371,4 +365,7 @@ def _eliminated(semiring: Semiring, T: Tuples, x0: Any, star: Callable[[Any], An
         M = Each(add)(M, choose(detours, detour, zero))
         return (x, reached | more, M, paths | detours), None
 
-    return scan(eliminate, (x0, reached, M, paths), jnp.arange(n))[0][0]
+    x = scan(eliminate, (x0, reached, M, paths), jnp.arange(n))[0][0]
+    if semiring.add.of_tuples or not semiring.add.sums_tangents:
+        return x, jnp.asarray(True)
+    return x, ~jnp.any(jnp.isnan(x) | (x == jnp.inf))

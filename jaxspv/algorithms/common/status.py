@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..._core.compilation import is_eager
+from ..._core.compilation import is_eager, on_gpu
 
 _R = TypeVar("_R", bound=tuple)
 
@@ -50,7 +50,7 @@ def finished(result: _R, algorithm: str) -> _R:
             time.
     """
     status: Any = result.status  # pyright: ignore[reportAttributeAccessIssue]
-    if isinstance(status, Tracer) or not _is_elsewhere(status):
+    if isinstance(status, Tracer) or not on_gpu(status):
         return result
     now = time.monotonic()
     if len(_OPEN) >= TOGETHER or (_OPEN and now - _OPEN[0][2] >= SECONDS):
@@ -70,16 +70,11 @@ def without_negative_cycle(result: _R, algorithm: str) -> _R:
     converged: Any = result.converged  # pyright: ignore[reportAttributeAccessIssue]
     if not is_eager(converged):
         return result
-    if _is_elsewhere(converged):
+    if on_gpu(converged):
         _OPEN.append((algorithm, converged, time.monotonic()))
     elif not np.all(np.asarray(converged)):
         raise _error(algorithm, cycle=True)
     return result
-
-
-def _is_elsewhere(status: Any) -> bool:
-    """Whether reading it would wait for a GPU."""
-    return any(device.platform != "cpu" for device in getattr(status, "devices", tuple)())
 
 
 def _error(algorithm: str, *, cycle: bool) -> Exception:

@@ -12,6 +12,7 @@ from jax import Array, lax
 
 from ..._core.batching import batch_any
 from ..._core.operation import Operation, typed
+from ...algebra.monoids import max_
 from ...algebra.semirings import min_plus
 from ...graph import Graph
 from ...native import bind
@@ -66,7 +67,7 @@ def bellman_ford(parents, stop, graph, source, max_steps):
     after labels went around a negative cycle.
     """
     dtype = graph.weights.dtype
-    top, low = infinity(dtype), _lowest(dtype)
+    top, low = infinity(dtype), max_.identity_of(dtype)
 
     def step(c):
         s, steps, check, _, _ = c
@@ -90,16 +91,12 @@ def bellman_ford(parents, stop, graph, source, max_steps):
     return s.length, steps, converged, s.pred if parents else None
 
 
-def _lowest(dtype: Any) -> Array:
-    floating = jnp.issubdtype(dtype, jnp.floating)
-    return -infinity(dtype) if floating else jnp.asarray(jnp.iinfo(dtype).min, dtype)
-
-
 def _stops_at_start(stop: Any, state: xla.State) -> Array:
     """Whether not even a first step is wanted: no distance is final."""
     if stop is None:
         return jnp.bool_(False)
-    return jnp.asarray(stop(jnp.int32(0), state.length, _lowest(state.length.dtype), state.near))
+    low = max_.identity_of(state.length.dtype)
+    return jnp.asarray(stop(jnp.int32(0), state.length, low, state.near))
 
 
 def overflow(graph, length) -> Array:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.fast
 
 @pytest.fixture(autouse=True)
 def as_on_a_gpu(monkeypatch):
-    monkeypatch.setattr(status, "_is_elsewhere", lambda x: True)
+    monkeypatch.setattr(status, "on_gpu", lambda x: True)
     monkeypatch.setattr(status, "SECONDS", 0)
     status._OPEN.clear()
     yield

@@ -2,7 +2,7 @@
 
 A warp grows a few clusters at a time, from a queue of its own in shared memory, without waiting for
 others: all that is near its seeds stays in L2. It takes blocks of 32 vertices in a pseudo-random
-order, and seeds are those that are in no cluster. A cluster has at most DEPTH levels. So paths to
+order, and seeds are those that are in no cluster. A cluster has at most `depth` levels. So paths to
 seeds are short, whatever the diameter, and in the end every vertex is in a cluster. An edge that is
 met between two clusters joins their sets, unless one set holds both: the larger root of the two
 becomes a child, by a compare-and-swap, and its cluster keeps the edge.
@@ -14,22 +14,35 @@ from typing import Any, NamedTuple
 from ..frontier.append import range_count, reserve, write_ranges
 from ..rows.flatten import LONG, PIECE, flatten
 
-DEPTH = 12  # levels of a cluster, 15 at most
+DEPTH = 64  # levels of a cluster, as far as they fit beside the numbers of vertices
 FEW = 8  # vertices in the queue of a warp that needs no further seed
 RING = 256  # places of a warp's queue, a power of 2
-UNROLL = 2  # entries that a lane has in flight
+UNROLL = 4  # entries that a lane has in flight
 BLOCK = 32  # vertices that a warp takes to look for seeds
 TICKET, CUT, CLUSTERS = 40, 41, 42  # control words: of blocks, pieces of long rows and clusters
 NONE = -1  # no cluster, no edge
-LEVEL = 28  # the bit of a tag where the level of a vertex begins; the number of its seed is below
 
 
 class Sizes(NamedTuple):
-    """n: vertices. bits: of the order of the blocks. pieces: of long rows, at most."""
+    """n: vertices, 2^28 at most. pieces: of long rows, at most."""
 
     n: int
-    bits: int
     pieces: int
+
+    @property
+    def bits(self) -> int:
+        """Of the order of the blocks."""
+        return ((self.n - 1) // BLOCK).bit_length()
+
+    @property
+    def level(self) -> int:
+        """The bit of a tag where the level of a vertex begins; the number of its seed is below."""
+        return (self.n - 1).bit_length()
+
+    @property
+    def depth(self) -> int:
+        """Levels of a cluster: 15 fit into the tags of 2^28 vertices, 255 into those of 2^24."""
+        return min(DEPTH, 2 ** (32 - self.level) - 1)
 
 
 class Clusters:
@@ -169,10 +182,10 @@ class Clusters:
         def edges(places, owners, valid, tail):
             heads = k.loads(m.indices, places, valid, cache="nc")
             seen = k.loads(m.tree, [2 * v for v in heads], valid, other=0, cache="fresh")
-            mine = [tag & ((1 << LEVEL) - 1) for _, tag in owners]
+            mine = [tag & ((1 << self.c.level) - 1) for _, tag in owners]
             fits = tail <= most
             free = [
-                (c == NONE) & fits & (k.shr(tag, LEVEL) < DEPTH)
+                (c == NONE) & fits & (k.shr(tag, self.c.level) < self.c.depth)
                 for (_, tag), c in zip(owners, seen, strict=True)
             ]
             old = [
@@ -184,7 +197,7 @@ class Clusters:
                 won = t & (b == NONE)
                 k.store(m.tree, 2 * v + 1, u, mask=won)
                 votes = k.ballot(won)
-                self._put(tail + k.lanes_below(votes), v, tag + (1 << LEVEL), won)
+                self._put(tail + k.lanes_below(votes), v, tag + (1 << self.c.level), won)
                 tail = tail + k.popc(votes)
             apart = [
                 t & (b != NONE) & (a != b) for t, a, b in zip(valid, mine, theirs, strict=True)

@@ -16,10 +16,10 @@ of memory.
 
 Floor (grid3000, 9M vertices, 32M entries): 164 MB of the graph, 0.05 ms; one gather an entry (117
 G/s) 0.27 ms.
-Measured (H100, the kernel alone, ms; BFS inside jit in parentheses): grid3000 1.66 (13.6),
-delaunay21 0.44 (1.5), moscow-roads 0.18 (1.1). rmat18 0.71 (0.06), so BFS serves dense graphs.
-With 12 levels, 512 threads and four entries in flight 1.99, 0.44, 0.20; so with 15 levels 1.72,
-0.42, 0.19; with 8 levels 2.70, 0.47, 0.25.
+Measured (H100, the kernel alone, ms; BFS inside jit in parentheses): grid3000 1.32 (13.6),
+delaunay21 0.41 (1.5). rmat18 0.71 (0.06), so BFS serves dense graphs. grid3000 by levels of a
+cluster: 8 2.7, 16 1.69, 24 1.48, 32 1.39, 48 1.35, 100 1.31; with 1,024 threads and two entries in
+flight 12 1.67, 64 1.47.
 """
 
 import jax
@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from ..rows.flatten import piece_capacity
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
-from .clusters import BLOCK, CLUSTERS, DEPTH, NONE, UNROLL, Clusters, Sizes, shared_words
+from .clusters import CLUSTERS, NONE, UNROLL, Clusters, Sizes, shared_words
 
 MOST = 2**28  # vertices, so that int32 can index four words a vertex
 REACHED = -2  # the mark of a cluster in the tree of the root
@@ -44,8 +44,8 @@ def spanning_tree(
     of all if the root is no vertex. status 0: right; otherwise a grid barrier expired, or a loop
     reached its bound.
     """
-    n, ctas, threads = indptr.shape[0] - 1, grid.ctas or resident_ctas(), grid.threads or 1024
-    c = Sizes(n, ((n - 1) // BLOCK).bit_length(), piece_capacity(indices.shape[0]))
+    n, ctas, threads = indptr.shape[0] - 1, grid.ctas or resident_ctas(), grid.threads or 512
+    c = Sizes(n, piece_capacity(indices.shape[0]))
 
     def kernel(k, m):
         k.report(m.status, _Tree(k, m, c).run())
@@ -154,7 +154,8 @@ class _Tree(Clusters):
 
     def _turn_round(self, clusters):
         """Of each edge the direction that comes first leads away from the root: there, the cluster
-        at the head gets the tail as its parent. A path has at most DEPTH vertices before its seed.
+        at the head gets the tail as its parent. A path has `depth` vertices before its seed, or
+        fewer.
         """
         k, m = self.k, self.m
 
@@ -177,7 +178,7 @@ class _Tree(Clusters):
                     return up, v, left - 1
 
                 going = lambda v, _, left: (v != NONE) & (left > 0)  # noqa: E731
-                v, *_ = k.while_(going, step, child, parent, DEPTH + 1)
+                v, *_ = k.while_(going, step, child, parent, self.c.depth + 1)
                 k.give_up(m.control, v != NONE)
 
             k.if_(there & (after == NONE), turn)

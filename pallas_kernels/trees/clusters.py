@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..frontier.append import range_count, reserve, write_ranges
 from ..rows.flatten import LONG, PIECE, flatten
 
-DEPTH = 64  # levels of a cluster, as far as they fit beside the numbers of vertices
+DEPTH = 64  # levels of a cluster, as far as the numbers of vertices leave bits
 FEW = 8  # vertices in the queue of a warp that needs no further seed
 RING = 256  # places of a warp's queue, a power of 2
 UNROLL = 4  # entries that a lane has in flight

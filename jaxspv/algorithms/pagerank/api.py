@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ..._core.compilation import is_eager, on_gpu, scalar
 from ..._core.operation import Operation, typed
@@ -158,10 +158,12 @@ def checked_personalization(
         host = np.asarray(p)  # under jit a captured array would be traced, and could not be asked
         if not ((host >= 0) & (host < np.inf)).all():
             raise ValueError("`personalization` must be finite and >= 0.")
-        if not host.sum() > 0:
+        if not (host >= np.finfo(host.dtype).tiny).any():  # subnormals are zeros to XLA
             raise ValueError("`personalization` must not be zero everywhere.")
     if exists is not None:
         p = jnp.where(exists, p, 0)
+    top = jnp.minimum(jnp.max(p), jnp.finfo(dtype).max / 8)  # 1 / top must not be subnormal
+    p = p / lax.stop_gradient(top)  # so that the sum does not overflow
     return p / jnp.sum(p)
 
 

@@ -139,3 +139,13 @@ def test_hubs_of_many_equal_shares(form):
     h = (d * k * c + c) / (1 - d * d)
     np.testing.assert_allclose(scores[0], h, rtol=2e-5)
     np.testing.assert_allclose(scores[1:], d * h / k + c, rtol=2e-5)
+
+
+@pytest.mark.parametrize("size", [3e38, 1.2e-38])
+@pytest.mark.parametrize("compile", [jax.jit, lambda f: f], ids=["jit", "eager"])
+def test_personalization_of_any_size(compile, size):
+    A = jsp.from_edges([0, 0, 1, 2], [1, 2, 2, 0], shape=(3, 3))
+    run = compile(lambda p: jsp.pagerank(A, personalization=p).scores)
+    np.testing.assert_allclose(run(jnp.full(3, size)), run(jnp.ones(3)), rtol=1e-6)
+    with pytest.raises(ValueError, match="zero everywhere"):
+        jsp.pagerank(A, personalization=np.full(3, 1e-42))

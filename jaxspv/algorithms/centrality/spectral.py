@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import while_loop
 from ..._core.compilation import one_program
-from ..._core.pytree import result_tuple
+from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph
 from ...ops.products.mxv.api import mxv, vxm
@@ -79,7 +80,7 @@ def eigenvector_centrality(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square, a concrete weight is infinite or NaN, or `start` has a wrong
-            shape.
+            shape or is zero.
 
     Differentiable in the weights, both modes and twice, by the implicit function theorem: as
     exact as `tol` is small.
@@ -196,7 +197,7 @@ def hits(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square, a concrete weight is infinite or NaN, or `start` has a wrong
-            shape.
+            shape or is zero.
 
     Differentiable in the weights, both modes and twice, by the implicit function theorem: as
     exact as `tol` is small.
@@ -250,6 +251,8 @@ def _start(graph: Graph, start: Any) -> Array:
     x = jnp.ones(graph.n, graph.dtype) if start is None else jnp.asarray(start, graph.dtype)
     if x.shape != (graph.n,):
         raise ValueError(f"`start` must have shape ({graph.n},); got {x.shape}.")
+    if start is not None and is_concrete(x) and not np.asarray(x).any():
+        raise ValueError("`start` must not be zero everywhere.")
     return x if graph.exists is None else jnp.where(graph.exists, x, 0)
 
 
@@ -260,8 +263,10 @@ def _length(x: Array) -> Array:
 
 def _scaled(x: Array, size_of: Callable[[Array], Array]) -> Array:
     """x over its size, or as it is where that is 0."""
-    size = size_of(x)
-    return x / jnp.where(size != 0, size, 1)
+    top = jnp.minimum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).max / 8)  # 1 / top: no subnormal
+    unit = x / lax.stop_gradient(jnp.where(top != 0, top, 1))  # its squares, its sum are finite
+    size = size_of(unit)
+    return jnp.where(size != 0, unit / jnp.where(size != 0, size, 1), x)
 
 
 def _flow(x: Array, graph: Any) -> Array:

@@ -47,6 +47,9 @@ def test_no_convergence_is_told():
         jsp.check(found)
     with pytest.raises(ValueError, match=r"shape \(34,\)"):
         jsp.eigenvector_centrality(A, start=jnp.ones(3))
+    for method in (jsp.eigenvector_centrality, jsp.hits):
+        with pytest.raises(ValueError, match="zero everywhere"):
+            method(A, start=jnp.zeros(34))
     with pytest.raises(ValueError, match=r"shape \(34,\)"):
         jsp.katz_centrality(A, beta=jnp.ones(3))
     many = jax.vmap(lambda b: jsp.katz_centrality(A, 0.05, b).scores)(jnp.ones((2, 34)))
@@ -84,3 +87,18 @@ def test_bad_pairs():
         jsp.similarity(A, 0.5, 3)
     with pytest.raises(ValueError, match="alike"):
         jsp.similarity(A, [1, 2], [3])
+
+
+@pytest.mark.parametrize("weight", [1e20, 1e38])
+@pytest.mark.parametrize("method", [jsp.eigenvector_centrality, jsp.hits])
+def test_weights_whose_squares_or_sums_overflow(method, weight):
+    A = jsp.from_dense(np.float32([[0, 1, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0], [1, 0, 0, 0]]))
+    found, want = method(A.with_data(weight * A.data), 1e-6, 1000), method(A, 1e-6, 1000)
+    assert bool(found.converged)
+    np.testing.assert_allclose(found[0], want[0], rtol=1e-3)
+
+    def ascent(data):
+        return method(A.with_data(data), 1e-7, 1000)[0][1]
+
+    slope = jax.grad(ascent)(A.data)
+    assert jnp.abs(slope).max() > 1e-3 and jnp.abs(slope @ A.data) < 1e-4  # the scale is no matter

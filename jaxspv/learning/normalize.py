@@ -58,18 +58,21 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
     dtype, A = A.dtype, A.with_data(in_float32(A.data))
     row, col = A.rowcol()
     wide = jnp.promote_types(A.dtype, jnp.float32)  # sums multiplied in half precision overflow
-    sums: Any = jnp.ones((), wide)
-    if mode != "col":
-        sums = take(aggregate(A, axis=1), row).astype(wide)
-    if mode in ("sym", "col"):
-        sums = sums * take(aggregate(A, axis=0), col)
-    elif mode == "gcn":
-        sums = sums * take(aggregate(A, axis=1), col)
-    valid = broadcast_rows(row < A.shape[0], A.data) & (sums != 0)
-    sums = jnp.where(valid, sums, 1)
-    below = jnp.sqrt(sums) if mode in ("sym", "gcn") else sums
+    one = jnp.ones((), wide)
+    left = one if mode == "col" else take(aggregate(A, axis=1), row).astype(wide)
+    right = one if mode == "row" else take(aggregate(A, axis=int(mode == "gcn")), col).astype(wide)
+    valid = broadcast_rows(row < A.shape[0], A.data) & (left != 0) & (right != 0)
+    left, right = jnp.where(valid, left, 1), jnp.where(valid, right, 1)
+    below = _geometric_mean(left, right) if mode in ("sym", "gcn") else left * right
     data = jnp.where(valid, A.data / below, 0).astype(dtype)
     return dataclasses.replace(A, data=data)
+
+
+def _geometric_mean(a: Array, b: Array) -> Array:
+    """`sqrt(a b)` where a b would overflow, or underflow to 0."""
+    swap = jnp.abs(a) < jnp.abs(b)
+    most, least = jnp.where(swap, b, a), jnp.where(swap, a, b)
+    return jnp.abs(most) * jnp.sqrt(least / most)
 
 
 def add_self_loops(A: Any, value: Any = 1) -> Any:

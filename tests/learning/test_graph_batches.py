@@ -120,6 +120,17 @@ def test_products_of_large_degrees_fit_in_half_precision(mode):
     np.testing.assert_allclose(scaled.todense(), np.full((3, 3), 1 / 3), rtol=1e-3)
 
 
+@pytest.mark.parametrize("mode", ["sym", "gcn"])
+@pytest.mark.parametrize("size", [3e19, 1e38, 1e-23, 3e-38])
+def test_products_of_degrees_fit_in_float32(mode, size):
+    A = jsp.from_dense(np.float32([[0, 1, 1], [1, 0, 0], [1, 0, 0]]))
+
+    def scale(s):
+        return jsp.learning.normalize(A.with_data(s * A.data), mode).data
+
+    np.testing.assert_allclose(scale(np.float32(size)), scale(1), rtol=1e-6)
+
+
 def test_normalize_where_sums_vanish():
     A = jsp.from_dense(np.array([[1, -1], [0, 2]], np.float32))
     assert jsp.learning.normalize(A, "row").data.tolist() == [0, 0, 1]

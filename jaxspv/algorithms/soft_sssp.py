@@ -18,7 +18,7 @@ from ..formats import CSR
 from ..graph import as_graph
 from ..shapes import Bool, Float, Int, Matrix, Real, Sources
 from ..until import iteration_limit
-from .common.sources import check_source, over
+from .common.sources import check_source, over, single_numbers
 from .common.weights import check_weights, with_real_weights
 
 
@@ -96,6 +96,7 @@ def soft_sssp(
     if not jnp.issubdtype(A.dtype, jnp.floating) or is_narrow(A.dtype):
         A = A.astype(jnp.float32)
     source = check_source(source, graph.n)
+    single_numbers(temperature=temperature, tol=tol)
     if is_concrete(temperature) and not np.asarray(temperature) > 0:
         raise ValueError(f"`temperature` must be positive; got {temperature}.")
     if max_iterations is None:

@@ -20,7 +20,7 @@ from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
 from ..common.derivatives import fixed_point
 from ..common.edges import vertices_of
-from ..common.sources import elsewhere
+from ..common.sources import elsewhere, single_numbers
 from ..common.weights import check_weights, with_real_weights
 
 
@@ -97,6 +97,7 @@ def eigenvector_centrality(
     """
     graph = _numbers(G, "eigenvector_centrality", weighted)
     x = _start(graph, start)
+    single_numbers(tol=tol, max_iterations=max_iterations)
     limit = iteration_limit("max_iterations", max_iterations)
     return one_program(_eigenvector, graph, x, jnp.asarray(tol, x.dtype), jnp.asarray(limit))
 
@@ -155,6 +156,7 @@ def katz_centrality(
     beta = jnp.asarray(beta, graph.dtype)
     if beta.shape not in ((), (graph.n,)):
         raise ValueError(f"`beta` must be a number or have shape ({graph.n},); got {beta.shape}.")
+    single_numbers(alpha=alpha, tol=tol, max_iterations=max_iterations)
     numbers = (jnp.asarray(v, graph.dtype) for v in (alpha, tol))
     limit = jnp.asarray(iteration_limit("max_iterations", max_iterations))
     return one_program(_katz, graph, beta, *numbers, limit, normalized=normalized)
@@ -215,6 +217,7 @@ def hits(
     """
     graph = _numbers(G, "hits", weighted)
     x = _start(graph, start)
+    single_numbers(tol=tol, max_iterations=max_iterations)
     limit = jnp.asarray(iteration_limit("max_iterations", max_iterations))
     return one_program(_hits, graph, x, jnp.asarray(tol, x.dtype), limit)
 

@@ -1,4 +1,4 @@
-"""Vertices as arguments of traversals: checks, errors for names, and paths from parents."""
+"""Arguments of algorithms: vertices, errors for their names, single numbers; paths from parents."""
 
 from __future__ import annotations
 
@@ -32,6 +32,20 @@ def refuse_names(argument: str, value: Any) -> None:
             f"`{argument}` must be an integer vertex; got {name!r}. The labels of a graph give the "
             f"vertex of a name: labels.vertex({name!r})."
         )
+
+
+def single_numbers(**arguments: Any) -> None:
+    """Raises an error if an array is given where a number is meant.
+
+    Raises:
+        ValueError: an argument has axes.
+    """
+    for name, value in arguments.items():
+        if np.ndim(value):
+            raise ValueError(
+                f"`{name}` must be a number; got shape {np.shape(value)}. "
+                "`jax.vmap` maps over several."
+            )
 
 
 def elsewhere(**here: str) -> Callable[[_F], _F]:

@@ -16,6 +16,7 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Float, Int, Matrix, Real
 from ..common.derivatives import constant
+from ..common.sources import single_numbers
 from ..common.status import finished
 from ..common.undirected import undirected
 from ..common.weights import check_weights, with_real_weights
@@ -126,6 +127,7 @@ def louvain(
     elif jnp.issubdtype(graph.dtype, jnp.complexfloating):
         graph = graph.with_data(jnp.ones(graph.nse, jnp.float32))
     undirected(graph, "louvain", values=weighted)
+    single_numbers(resolution=resolution)
     how = {"weighted": weighted, "backend": backend, "method": method}
     found = one_program(_louvain, graph, jnp.asarray(resolution, jnp.float32), **how)
     return finished(found, "louvain")

@@ -14,6 +14,7 @@ from ...native import bind
 from ...ops.products.mxv.api import mxv, vxm
 from ...shapes import Float, Matrix, Real, Vector
 from ..common.edges import endpoints_of
+from ..common.sources import single_numbers
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
 
@@ -63,6 +64,7 @@ def modularity(
     labels = jnp.asarray(labels)
     if labels.shape != (graph.n,):
         raise ValueError(f"`labels` must have shape ({graph.n},); got {labels.shape}.")
+    single_numbers(resolution=resolution)
     if weighted:
         check_weights(with_real_weights(graph, "modularity"))
     if directed is None:

@@ -25,7 +25,7 @@ from ...ops.products.mxm.api import mxm
 from ...ops.products.mxv.api import mxv
 from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
-from ..common.sources import elsewhere
+from ..common.sources import elsewhere, single_numbers
 from ..common.status import finished
 from ..common.weights import with_real_weights
 from .jvp import implicit_tangent
@@ -117,7 +117,7 @@ def checked_numbers(
     """The four as arrays.
 
     Raises:
-        ValueError: `damping` is out of [0, 1], a number of iterations negative.
+        ValueError: `damping` is out of [0, 1], a number of iterations negative, or one is an array.
     """
     numbers: Any = (damping, tol, max_iterations, min_iterations, np.dtype(dtype))
     if all(type(v) in (int, float) for v in numbers[:4]) and is_eager():
@@ -127,6 +127,7 @@ def checked_numbers(
 
 
 def _numbers(damping, tol, max_iterations, min_iterations, dtype) -> tuple[Any, ...]:
+    single_numbers(damping=damping, tol=tol, max_iterations=max_iterations)
     if is_concrete(damping) and not 0 <= np.asarray(damping) <= 1:
         raise ValueError(f"`damping` must lie in [0, 1]; got {damping}.")
     return (

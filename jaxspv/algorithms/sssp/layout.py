@@ -17,6 +17,7 @@ from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow
 from ...graph import Graph, arrays_of, register_layout
+from ..common.sources import single_numbers
 from ..common.weights import Facts, facts_of
 from .forms import delta_of
 from .xla import infinity
@@ -48,6 +49,7 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWi
                 f"negative weights need method='bellman_ford' (no `delta`); the least is {low}."
             )
     if delta is not None:
+        single_numbers(delta=delta)
         if is_concrete(delta) and not np.asarray(delta) > 0:
             raise ValueError(f"`delta` must be positive; got {delta}.")
         if method == "bellman_ford":

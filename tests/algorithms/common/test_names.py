@@ -3,6 +3,7 @@
 import inspect
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -93,3 +94,30 @@ def test_results_print_without_values():
     assert repr(BFS(gone, None, 1, jax.random.key(0))).startswith(
         "BFS(levels=float32[3], parents=None"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("damping", lambda A, v: jsp.pagerank(A, damping=v)),
+        ("tol", lambda A, v: jsp.pagerank(A, tol=v)),
+        ("max_iterations", lambda A, v: jsp.pagerank(A, max_iterations=v)),
+        ("alpha", lambda A, v: jsp.katz_centrality(A, alpha=v)),
+        ("tol", lambda A, v: jsp.eigenvector_centrality(A, tol=v)),
+        ("tol", lambda A, v: jsp.hits(A, tol=v)),
+        ("temperature", lambda A, v: jsp.soft_sssp(A, 0, v)),
+        ("delta", lambda A, v: jsp.sssp(A, 0, delta=v)),
+        ("resolution", lambda A, v: jsp.louvain(A, resolution=v)),
+        ("resolution", lambda A, v: jsp.modularity(A, jnp.arange(3), resolution=v)),
+    ],
+)
+def test_an_array_where_a_number_is_meant(name, call):
+    A, several = ring(), jnp.array([0.25, 0.5])
+    A = A + A.T
+    message = rf"`{name}` must be a number; got shape \(2,\)"
+    with pytest.raises(ValueError, match=message):
+        call(A, several)
+    with pytest.raises(ValueError, match=message):
+        jax.jit(call)(A, several)
+    if name != "max_iterations":
+        assert jax.vmap(lambda v: jax.tree.leaves(call(A, v))[0])(several).shape[0] == 2

@@ -288,6 +288,12 @@ def test_bad_input_is_named():
         (lambda: A[[0, 1], [0, 4]], IndexError, r"`j` must lie in \[-4, 4\); got 4"),
         (lambda: A[[[0, 1]], [[0, 1]]], TypeError, "1-D array of integers"),
         (lambda: A["x"], TypeError, "`i` must be an integer, a slice"),
+        (
+            lambda: A[np.ones(2, bool)],
+            TypeError,
+            r"`i` as booleans .* shape \(3,\); got shape \(2,\)",
+        ),
+        (lambda: A[DENSE > 0], TypeError, r"under a mask of a matrix are `A.todense\(\)\[mask\]`"),
         (lambda: jsp.assign(A, 1.0, [0, 0]), ValueError, "`i` must not hold an index twice"),
         (lambda: jsp.assign(A, B, [0, 1]), ValueError, r"or have shape \(2, 4\)"),
         (lambda: jsp.assign(A, 1.0, mask=A.T), ValueError, "`mask` must have shape"),

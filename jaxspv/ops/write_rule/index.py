@@ -108,6 +108,11 @@ def as_index(name: str, index: Any, extent: int) -> Index:
     array = index if isinstance(index, (jax.Array, np.ndarray)) else np.asarray(index)
     if array.dtype == bool and array.shape == (extent,) and is_concrete(array):
         array = np.flatnonzero(np.asarray(array))
+    elif array.dtype == bool and array.size:
+        raise TypeError(
+            f"`{name}` as booleans must be concrete and have shape ({extent},); got shape "
+            f"{array.shape}. The values under a mask of a matrix are `A.todense()[mask]`."
+        )
     if array.size == 0:
         array = np.zeros(array.shape, np.int32)
     if array.ndim > 1 or not jnp.issubdtype(array.dtype, jnp.integer):

@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import random
 import shutil
+import sys
 import tempfile
 import threading
 
@@ -59,6 +60,13 @@ def keep_programs():
             jax.config.update(name, value)
 
 
+def keep_bytecode():
+    """Python's own programs too, also where an image of a container forbids it: pytest rewrites all
+    tests in each worker, and every command compiles the package."""
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 def share_contexts(most=10):
     """Lowers that many programs in one MLIR context, as JAX 0.12 does: a new one takes longer than
     most programs of tests."""
@@ -79,6 +87,7 @@ def share_contexts(most=10):
 def pytest_configure(config):
     """Shares programs; a thorough run draws its own seed, so that the report can name it."""
     share_programs(config)
+    keep_bytecode()
     if jax.__version_info__ < (0, 12):
         share_contexts()
     if THOROUGH and config.option.hypothesis_seed is None:

@@ -42,6 +42,9 @@ def for_types_only(node):
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
+BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)  # what imports may stand in
+
+
 @functools.cache
 def imports_of(path):
     """Absolute dotted names of everything a file imports, inside functions too."""
@@ -49,7 +52,10 @@ def imports_of(path):
     open_nodes = [ast.parse(path.read_text())]
     while open_nodes:
         node = open_nodes.pop()
-        open_nodes += [] if for_types_only(node) else list(ast.iter_child_nodes(node))
+        if not for_types_only(node):
+            open_nodes += [
+                child for child in ast.iter_child_nodes(node) if isinstance(child, BLOCKS)
+            ]
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -251,9 +257,14 @@ WIDE = {  # public calls alone, whose options are keywords: why
 }
 
 
+@functools.cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def wide_functions(path):
     """Names of functions with more parameters than `MOST_PARAMETERS`, without self."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef):
             a = node.args
             names = [
@@ -285,7 +296,7 @@ MOST_ASKED = 8  # what is left; a fast path is a registration (`formats.base.ser
 
 def asks_for_formats(path):
     """Lines with an `isinstance` over concrete formats."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if called and node.func.id == "isinstance":
             names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}

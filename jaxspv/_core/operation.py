@@ -235,6 +235,7 @@ class Operation(Table):
 
     def _transpose(self, cotangents, *leaves, call: Call):
         linear = tuple(ad.is_undefined_primal(x) for x in leaves)
+        leaves = [as_array(x) if isinstance(x, bool) else x for x in leaves]  # a literal of jit's
         avals = [x.aval if u else x for x, u in zip(leaves, linear, strict=True)]
         if all(type(c) is ad.Zero for c in cotangents):
             return [ad.Zero(v) if u else None for v, u in zip(avals, linear, strict=True)]

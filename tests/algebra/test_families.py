@@ -103,13 +103,14 @@ def test_forms_of_a_reduction_agree(name):
     semiring, lift = VALUES[name]
     add, rng = semiring.add, np.random.default_rng(3)
     values = lift(semiring, rng, 23)
-    values = jax.vmap(lambda v: semiring.mul(typed(semiring.one.value, semiring.mul(v, v)), v))(
-        jax.tree.map(jnp.asarray, values)
-    )
+    lifted = jax.vmap(lambda v: semiring.mul(typed(semiring.one.value, semiring.mul(v, v)), v))
+    values = jax.jit(lifted)(jax.tree.map(jnp.asarray, values))
     segments = jnp.asarray(np.append(rng.integers(0, 5, 20), [-1, 7, 7]), jnp.int32)
     op = jax.jit(add.op)
-    found = add.segment_reduce(values, segments, 7)
-    same(found, add.segment_scan(values, segments, 7))
+    found, scanned = jax.jit(
+        lambda values: [f(values, segments, 7) for f in (add.segment_reduce, add.segment_scan)]
+    )(values)
+    same(found, scanned)
     for s in (0, 3, 6):
         part = jax.tree.map(lambda v, s=s: v[segments == s], values)
         one = jax.tree.map(lambda v, s=s: v[s], found)
@@ -203,24 +204,24 @@ def test_k_best_against_sorting(k):
         kinds = np.float32, np.int32, np.int32
         return tuple(np.array(v, t) for v, t in zip(zip(*found, strict=True), kinds, strict=True))
 
+    add, mul = jax.jit(best.add.op), jax.jit(best.mul)
+    total = jax.jit(jax.vmap(lambda t: best.add.reduce(t, 0)))
     for _ in range(5):
         x, y = paths(), paths()
-        for got, want in zip(
-            best.add.op(leaves(x), leaves(y)), leaves(sorted(x + y)[:k]), strict=True
-        ):
+        for got, want in zip(add(leaves(x), leaves(y)), leaves(sorted(x + y)[:k]), strict=True):
             np.testing.assert_array_equal(got, want)
         for most in (4, 10**6):  # of several lists, in lanes
             lanes = [[paths(most) for _ in range(6)] for _ in range(2)]
             terms = [[leaves(p) for p in lane] for lane in lanes]
             stacked = jax.tree.map(lambda *v: np.stack(v), *(jax.tree.map(
                 lambda *v: np.stack(v), *lane) for lane in terms))  # fmt: skip
-            sums = jax.vmap(lambda t: best.add.reduce(t, 0))(stacked)
+            sums = total(stacked)
             for i, lane in enumerate(lanes):
                 want = leaves(sorted(p for found in lane for p in found)[:k])
                 for got, each in zip(sums, want, strict=True):
                     np.testing.assert_array_equal(got[i], each)
         product = sorted(a + b for a, *_ in x for b, *_ in y)[:k]
-        np.testing.assert_array_equal(best.mul(leaves(x), leaves(y))[0], product)
+        np.testing.assert_array_equal(mul(leaves(x), leaves(y))[0], product)
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -262,11 +263,20 @@ def test_few_short_lists_are_joined_as_many_long_ones_are(k, count):
         np.testing.assert_array_equal(found[0], slots)
         np.testing.assert_array_equal(jnp.where(slots < count, found[1] - ranks, 0), 0)
 
-    many = costs, *map(jnp.asarray, keys[1:])
-    agree(jax.vmap(functools.partial(_chosen, k=k))(*many), jax.vmap(old)(*many))
-    agree(_chosen(*(v[1] for v in many), k=k), old(*(v[1] for v in many)))
-    shared, axes = (many[0][1], many[1][1], jnp.stack([many[2][1]] * 3)), (None, None, 0)
-    agree(jax.vmap(functools.partial(_chosen, k=k), axes)(*shared), jax.vmap(old, axes)(*shared))
-    twice = jax.tree.map(lambda v: jnp.stack([v, v[::-1]]), many)
-    found = jax.vmap(jax.vmap(functools.partial(_chosen, k=k)))(*twice)
-    agree(found, jax.vmap(jax.vmap(old))(*twice))
+    @jax.jit
+    def both(*many):
+        """In lanes, alone, in lanes that share operands, in lanes of lanes."""
+        one, shared, axes = [v[1] for v in many], jnp.stack([many[2][1]] * 3), (None, None, 0)
+        twice = [jnp.stack([v, v[::-1]]) for v in many]
+        return [
+            (
+                jax.vmap(f)(*many),
+                f(*one),
+                jax.vmap(f, axes)(one[0], one[1], shared),
+                jax.vmap(jax.vmap(f))(*twice),
+            )
+            for f in (functools.partial(_chosen, k=k), old)
+        ]
+
+    for found, want in zip(*both(costs, *map(jnp.asarray, keys[1:])), strict=True):
+        agree(found, want)

@@ -85,7 +85,7 @@ def test_gradients(way):
             f = eliminated(A)
 
         modes = ["fwd", "rev"]
-        check_grads(f, (A.data, x0), 1, modes, eps=1e-5, rtol=1e-4, atol=1e-5)
+        check_grads(jax.jit(f), (A.data, x0), 1, modes, eps=1e-5, rtol=1e-4, atol=1e-5)
         if "until " not in way:
             check_grads(lambda w: f(w, x0), (A.data,), 2, eps=1e-4, rtol=1e-3, atol=1e-4)
 
@@ -162,7 +162,7 @@ def test_gradients_of_stars(semiring):
             return jsp.closure(A.with_data(w), semiring, start=x0).x
 
         x0 = jnp.linspace(0.5, 1, 7)
-        check_grads(f, (w, x0), 2, ["fwd", "rev"], eps=1e-4, rtol=1e-3, atol=1e-4)
+        check_grads(jax.jit(f), (w, x0), 2, ["fwd", "rev"], eps=1e-4, rtol=1e-3, atol=1e-4)
 
 
 def test_sums_that_diverge_are_infinite_where_they_reach():

@@ -63,7 +63,7 @@ def test_gradients_in_both_modes_and_twice():
             d = jsp.soft_sssp(A.with_data(w), 0, T).distances
             return jnp.sum(jnp.where(jnp.isfinite(d), d, 0) ** 2)
 
-        check_grads(loss, (data, jnp.float64(0.4)), order=2, eps=1e-5)
+        check_grads(jax.jit(loss), (data, jnp.float64(0.4)), order=2, eps=1e-5)
 
 
 def test_gradient_is_the_expected_number_of_crossings():

@@ -127,7 +127,7 @@ def test_wide_rows_and_more_long_rows_than_the_list_holds(monkeypatch):
     with_bounds(monkeypatch, 4, long=12)
     monkeypatch.setattr(orienting, "LISTED", 3)
     monkeypatch.setattr(counting, "WIDE", 5)
-    check(symmetric(random_graph(60, 900, 5)), SMALL)
+    check(symmetric(random_graph(40, 450, 5)), SMALL)
 
 
 @pytest.mark.parametrize("big", [2, 16])

@@ -127,6 +127,7 @@ def test_gradients_ignore_padding_and_the_places_not_written(accum):
         return jnp.sum(written.todense() ** 2 * weights)
 
     c, t = jnp.linspace(1, 2, CAPACITY), jnp.linspace(2, 3, CAPACITY)
+    f = jax.jit(f)
     check_grads(lambda c, t: f(c, t, np.nan), (c, t), order=1, modes=("fwd", "rev"), rtol=1e-2)
     for argnum in (0, 1):
         grads = [jax.grad(f, argnum)(c, t, pad) for pad in (0.0, np.nan)]

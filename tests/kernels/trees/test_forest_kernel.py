@@ -87,7 +87,7 @@ def test_chains(monkeypatch, light):
         check(graph, keys, SMALL)
 
 
-@pytest.mark.parametrize("light", [0.5, 4])
+@pytest.mark.parametrize("light", [4, 0.5])
 def test_warps_that_run_apart_find_the_same(monkeypatch, light):
     monkeypatch.setattr(interpret, "run", warps_apart.run)
     monkeypatch.setattr(module, "LIGHT", light)

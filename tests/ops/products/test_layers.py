@@ -50,7 +50,8 @@ def test_gradients_in_both_modes_and_twice(name, semiring):
     with jax.enable_x64():
         A = A.astype(jnp.float64)
         data = jnp.where(jnp.isnan(A.data), 7.0, A.data)  # finite differences need numbers
-        check_grads(loss(A, semiring), (data, X.astype(jnp.float64)), order=2, eps=1e-5)
+        f = jax.jit(loss(A, semiring))
+        check_grads(f, (data, X.astype(jnp.float64)), order=2, eps=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
@@ -131,7 +132,7 @@ def test_user_semiring_with_a_parameter_is_differentiable_in_it():
         return jsp.mxv(A, X, dataclasses.replace(soft, mul=mul)).sum()
 
     with jax.enable_x64():
-        check_grads(f, (0.3,), order=2, eps=1e-4, atol=1e-2, rtol=1e-2)
+        check_grads(jax.jit(f), (0.3,), order=2, eps=1e-4, atol=1e-2, rtol=1e-2)
 
 
 def test_sparse_gradient_has_the_pattern_and_none_elsewhere():

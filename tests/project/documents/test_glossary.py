@@ -17,10 +17,11 @@ PATTERN = re.compile(rf"(?<![a-z])(?:{'|'.join(RETIRED)})(?![a-z])")
 
 def texts(path):
     """What people read in a file: names, comments and strings of Python; all of another."""
-    if path.suffix != ".py":
-        return [path.read_text()]
+    text = path.read_text()
+    if path.suffix != ".py" or not PATTERN.search(text.lower()):
+        return [text]
     kinds = (tokenize.NAME, tokenize.COMMENT, tokenize.STRING)
-    read = io.StringIO(path.read_text()).readline
+    read = io.StringIO(text).readline
     tokens = [t.string for t in tokenize.generate_tokens(read) if t.type in kinds]
     return [t for t in tokens if t != "tell"]  # a method of Python's files
 

@@ -58,7 +58,11 @@ class Labels:
         Raises:
             ValueError: one is not there.
         """
-        return np.array([self.vertex(name) for name in names], np.int32)
+        names = list(names)
+        try:
+            return np.fromiter(map(self._vertices.__getitem__, names), np.int32, len(names))
+        except (KeyError, TypeError):
+            return np.array([self.vertex(name) for name in names], np.int32)
 
     def named(self, result: Any) -> Any:
         """A result with dictionaries by name in place of arrays over the vertices.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -18,12 +17,10 @@ from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels
 from ...shapes import Int, Shaped
-from .names import Names
-
-ROWS = 1 << 16  # whose names are numbered together
+from .names import new_numbers, numbered
 
 
-def numbered(
+def named(
     tails: Shaped[np.ndarray, " edges"], heads: Shaped[np.ndarray, " edges"]
 ) -> tuple[Labels, Int[np.ndarray, " edges"], Int[np.ndarray, " edges"]]:
     """Labels by first occurrence in the rows, source first, and the vertices of both columns.
@@ -31,44 +28,13 @@ def numbered(
     Raises:
         ValueError: a name is missing (None, NaN); the message has the row.
     """
-    if tails.dtype == heads.dtype and tails.dtype.kind in "iu":
-        both = np.stack([tails, heads], 1).ravel()
-        names, first, place = np.unique(both, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty(len(order), np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        row, col = rank[place].reshape(-1, 2).T
-        return Labels(names[order].tolist()), row, col
-    found = _numbered_texts(tails, heads)
-    if found is not None:
-        return Labels(found[0]), *found[1]
-    ends = [tails.tolist(), heads.tolist()]
-    number = dict.fromkeys(itertools.chain.from_iterable(zip(*ends, strict=True)))
+    ends, number = (tails.tolist(), heads.tolist()), new_numbers()
+    row, col = numbered(*ends, number)
     if any(name is None or name != name for name in number):
         rows = enumerate(zip(*ends, strict=True))
         k, pair = next((k, pair) for k, pair in rows if any(n is None or n != n for n in pair))
         raise ValueError(f"row {k} lacks the name of an end; it has {pair}.")
-    number = dict(zip(number, range(len(number)), strict=True))
-    row, col = (np.array(list(map(number.__getitem__, side)), np.int32) for side in ends)
     return Labels(number), row, col
-
-
-def _numbered_texts(
-    tails: Shaped[np.ndarray, " edges"], heads: Shaped[np.ndarray, " edges"]
-) -> tuple[list[str], Int[np.ndarray, "2 edges"]] | None:
-    """Names by first occurrence and the numbers of those in both columns; None: not all are texts.
-
-    Names with line ends are left to others, too.
-    """
-    names, parts = Names(), []
-    for start in range(0, len(tails), ROWS):
-        ends = (side[start : start + ROWS].tolist() for side in (tails, heads))
-        both = list(itertools.chain.from_iterable(zip(*ends, strict=True)))
-        numbers = names.of_texts(both) if set(map(type, both)) == {str} else None
-        if numbers is None:
-            return None
-        parts.append(numbers.reshape(-1, 2).T)
-    return names.since(0), np.concatenate([np.zeros((2, 0), np.int32), *parts], 1)
 
 
 def ends_of(
@@ -81,16 +47,12 @@ def ends_of(
         ValueError: a name is missing or not among `labels`; without labels: no integers.
     """
     if isinstance(labels, Labels):
-        found = _numbered_texts(tails, heads)
-        if found is not None:
-            row, col = labels.vertices(found[0])[found[1]]
-        else:
-            row, col = (labels.vertices(side.tolist()) for side in (tails, heads))
+        row, col = numbered(tails.tolist(), heads.tolist(), labels)
         return row, col, labels
     if not isinstance(labels, bool):
         raise TypeError(f"`labels` must be True, False or Labels; got {labels!r}.")
     if labels:
-        found, row, col = numbered(tails, heads)
+        found, row, col = named(tails, heads)
         return row, col, found
     for name, side in zip(("source", "target"), (tails, heads), strict=True):
         if side.dtype.kind not in "iu":

@@ -1,6 +1,7 @@
 """Lines of text with an edge each, read in blocks so that the memory beyond the edges is bounded.
 
-Numbers are read by NumPy; if it refuses a block, the error names the first line that is wrong.
+NumPy reads a block. One that it refuses or might misread is read line by line, so that the error
+names the first line that is wrong.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import contextlib
 import dataclasses
 import functools
 import io
-import itertools
 import pathlib
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
@@ -19,8 +20,7 @@ import numpy as np
 
 from ...interop.labels import Labels
 from ..files import opened
-from .columns import columns_of, numbers_of
-from .names import Names
+from .names import Numbers, new_numbers, numbered
 
 SEPARATORS = "\t,;|"
 COMMENTS = ("#", "%")
@@ -131,6 +131,7 @@ class Text:
         shape: what ends must be less than, or None.
         delimiter, header: as in `read_edgelist`.
         kind: dtype in which weights are read: that of integers of 64 bits, else float64.
+        names: those that were read, for `labels=True`.
     """
 
     columns: Sequence[Any]
@@ -139,44 +140,29 @@ class Text:
     delimiter: str | None
     header: bool | None
     kind: Any = np.float64
+    names: Numbers = dataclasses.field(default_factory=new_numbers)
 
     def read(self, path: pathlib.Path, comments: str, progress: bool) -> Any:
         """Both ends of all edges, their values or None, and the `Labels` or None."""
-        parts, names, skip = [], Names(), None
-        self._vertices = np.zeros(0, np.int32)  # of `names`, where labels are given
+        parts: list[list[np.ndarray]] = []
         with opened(path, progress) as file:
             raw: Any = file
             text = io.TextIOWrapper(raw, encoding="utf-8-sig")
             for number, block in blocks(text):
-                if skip is None:  # no line was there yet
-                    numbers, lines = kept(number, block, comments)
-                    skip = self.look(lines[0], numbers[0]) if lines else None
-                    if skip is None:
-                        continue
-                parts.append(self._part(number, block, comments, skip, names))
-                skip = 0
+                numbers, lines = kept(number, block, comments)
+                if lines:
+                    skip = 0 if parts else self.look(lines[0], numbers[0])
+                    parts.append(self.edges(numbers[skip:], lines[skip:]))
         columns = [np.concatenate(c) for c in zip(*parts, strict=True)]
         row, col = columns[:2] if columns else np.zeros((2, 0), np.int64)
         values = None if self.columns[2] is None else columns[2] if columns else np.zeros(0)
-        found = Labels(names.since(0)) if self.labels is True else self.labels or None
-        return row, col, values, found
-
-    def _part(
-        self, number: int, block: str, comments: str, skip: int, names: Names
-    ) -> list[np.ndarray]:
-        """The columns of a block whose first line has this number, but for `skip` lines."""
-        found = None if self.labels is False else self._plain(block, comments, skip, names)
-        if found is None:
-            numbers, lines = kept(number, block, comments)
-            read = self.numbers if self.labels is False else self._names
-            found = read(numbers[skip:], lines[skip:], names)
-        return found
+        return row, col, values, Labels(self.names) if self.labels is True else self.labels or None
 
     def look(self, line: str, number: int) -> int:
         """Sets what was not given by the first line; returns the number of header lines."""
         if self.delimiter is None:
             self.delimiter = next((mark for mark in SEPARATORS if mark in line), None)
-        fields = self._split(number, line)
+        fields = fields_of(line, self.delimiter, number)
         named = any(isinstance(column, str) for column in self.columns)
         if self.header is None:
             self.header = named or self._is_header(number, fields)
@@ -208,72 +194,105 @@ class Text:
             raise ValueError(f"line {number}: {fields} is neither an edge nor a header")
         return True
 
-    def _split(self, number: int, line: str) -> list[str]:
-        return fields_of(line, self.delimiter, number)
-
-    def numbers(self, numbers: Sequence[int], lines: list[str], _: Any) -> list[np.ndarray]:
-        """The columns of lines that hold numbers alone."""
-        used = [k for k in self.columns if k is not None]
-        kinds = [("row", np.int64), ("col", np.int64), ("value", self.kind)][: len(used)]
-        if not lines:
-            return [np.zeros(0, kind) for _, kind in kinds]
+    def edges(self, numbers: Sequence[int], lines: list[str]) -> list[np.ndarray]:
+        """The columns of lines with these numbers: source, target and, if it is read, weight."""
         try:
+            return self._columns(self._by_numpy(lines))
+        except ValueError:
+            return self._columns(self._by_line(numbers, lines))
+
+    def _by_numpy(self, lines: list[str]) -> np.ndarray:
+        """The used fields of each line; ValueError where NumPy might misread one."""
+        mark, used, dtype = self.delimiter, *self._used
+        if not lines or mark is not None and not _plainly_quoted("\n".join(lines), mark):
+            raise ValueError("NumPy knows no blanks around quotes, and warns of no lines")
+        named = mark is not None and self.labels is not False
+        stripped = dict.fromkeys(used[:2], str.strip) if named else None
+        with warnings.catch_warnings():  # NumPy before 2.4 takes 1.5 for an integer, and warns
+            warnings.simplefilter("error", DeprecationWarning)
             table = np.loadtxt(
                 lines,
-                np.dtype(kinds),
+                dtype,
                 comments=None,
-                delimiter=self.delimiter,
+                delimiter=mark,
+                converters=stripped,
                 usecols=used,
                 ndmin=1,
-                quotechar='"',
+                quotechar=None if mark is None else '"',
             )
-            if len(table) != len(lines):  # a quote went on in the next line
-                raise ValueError(f"{len(lines)} lines hold {len(table)} edges")
-        except ValueError as error:
-            for number, line in zip(numbers, lines, strict=True):
-                self._check(number, self._split(number, line))
-            raise ValueError(f"lines {numbers[0]} to {numbers[-1]}: {error}") from error
-        for name, extent in zip(("row", "col"), self.shape or (2**63 - 1,) * 2, strict=True):
-            wrong = np.flatnonzero((table[name] < 0) | (table[name] >= extent))
-            if wrong.size:
-                k = wrong[0]
-                most = f"in [0, {extent})" if self.shape else ">= 0"
-                raise ValueError(
-                    f"line {numbers[k]}: a vertex must be {most}; got {table[name][k]}"
-                )
-        if len(used) == 3:
-            self._check_infinite(numbers, lines, table["value"])
-        return [table[name].copy() for name, _ in kinds]
+        if len(table) != len(lines) or len(used) == 3 and np.isinf(table["weight"]).any():
+            raise ValueError("a line is no edge, or a number is infinite: inf or 1e400")
+        return table
 
-    def _check_infinite(self, numbers: Sequence[int], lines: list[str], values: Any) -> None:
-        """Raises where a weight is infinite and its text is a number: `1e400`."""
-        for k in np.flatnonzero(np.isinf(values)).tolist():
-            self._check(numbers[k], self._split(numbers[k], lines[k]))
+    def _by_line(self, numbers: Sequence[int], lines: list[str]) -> np.ndarray:
+        """The used fields of each line; ValueError with the first line that is wrong."""
+        rows, (used, dtype) = [], self._used
+        for number, line in zip(numbers, lines, strict=True):
+            fields = fields_of(line, self.delimiter, number)
+            self._check(number, fields)
+            rows.append(tuple(fields[k] for k in used))
+        return np.array(rows, dtype)
+
+    @property
+    def _used(self) -> tuple[list[int], np.dtype]:
+        """The columns that are used, and the dtype of their fields."""
+        end = np.int64 if self.labels is False else object
+        kinds = {"source": end, "target": end, "weight": self.kind}
+        used = [k for k in self.columns if k is not None]
+        return used, np.dtype(list(kinds.items())[: len(used)])
+
+    def _columns(self, table: np.ndarray) -> list[np.ndarray]:
+        """The columns with ends as vertices; ValueError where one is none."""
+        tails, heads, *weights = (table[name].copy() for name in table.dtype.names or ())
+        if self.labels is False:
+            most = self.shape or (2**63 - 1,) * 2
+            good = all(
+                ((0 <= end) & (end < extent)).all()
+                for end, extent in zip((tails, heads), most, strict=True)
+            )
+        else:
+            known = self.labels if isinstance(self.labels, Labels) else self.names
+            tails, heads = numbered(tails.tolist(), heads.tolist(), known)
+            good = "" not in (known.names if isinstance(known, Labels) else known)
+        if not good:
+            raise ValueError("an end is no vertex, or has no name")
+        return [tails, heads, *weights]
 
     def _check(self, number: int, fields: list[str]) -> None:
         """Raises if a line does not have the expected fields."""
-        for what, k in zip(("source", "target", "weight"), self.columns, strict=True):
+        extents = *(self.shape or (2**63 - 1,) * 2), 0
+        for what, k, extent in zip(
+            ("source", "target", "weight"), self.columns, extents, strict=True
+        ):
             if k is None:
                 continue
             if k >= len(fields):
-                raise ValueError(
-                    f"line {number}: it has {len(fields)} columns, and `{what}` is column {k}"
-                )
-            if what != "weight" and not fields[k]:
-                raise ValueError(f"line {number}: an end has no name")
-            if what == "weight" and not self._is_weight(fields[k]):
+                wrong = f"it has {len(fields)} columns, and `{what}` is column {k}"
+            elif what == "weight":
                 kind = "a number" if self.kind is np.float64 else "an integer"
-                raise ValueError(f"line {number}: `weight` must be {kind}; got {fields[k]!r}")
-            if what != "weight" and self.labels is False and not is_integer(fields[k]):
-                raise ValueError(
-                    f"line {number}: `{what}` must be an integer; got {fields[k]!r} "
-                    "(labels=True takes names)"
+                wrong = not self._is_weight(fields[k]) and (
+                    f"`weight` must be {kind}; got {fields[k]!r}"
                 )
-            if what != "weight" and isinstance(self.labels, Labels):
-                try:
-                    self.labels.vertex(fields[k])
-                except ValueError as error:
-                    raise ValueError(f"line {number}: {error}") from error
+            else:
+                wrong = self._wrong_end(what, fields[k], extent)
+            if wrong:
+                raise ValueError(f"line {number}: {wrong}")
+
+    def _wrong_end(self, what: str, text: str, extent: int) -> str | None:
+        """What is wrong with an end; None: nothing."""
+        if not text:
+            return "an end has no name"
+        if isinstance(self.labels, Labels):
+            try:
+                self.labels.vertex(text)
+            except ValueError as error:
+                return str(error)
+        elif self.labels is False and not is_integer(text):
+            return f"`{what}` must be an integer; got {text!r} (labels=True takes names)"
+        elif self.labels is False and not 0 <= int(text) < extent:
+            most = f"in [0, {extent})" if self.shape else ">= 0"
+            return f"a vertex must be {most}; got {int(text)}"
+        return None
 
     def _is_weight(self, text: str) -> bool:
         if self.kind is np.float64:
@@ -281,71 +300,14 @@ class Text:
         info = np.iinfo(self.kind)
         return bool(INTEGER.fullmatch(text)) and info.min <= int(text) <= info.max
 
-    def _weights(self, column: list[str]) -> np.ndarray:
-        """Fields as numbers; ValueError or OverflowError where one is none."""
-        made = np.array(list(map(float if self.kind is np.float64 else int, column)), self.kind)
-        text = "".join(column)
-        odd = "_" in text or not text.isascii() or np.isinf(made).any()
-        if odd and not all(map(self._is_weight, column)):
-            raise ValueError("a weight is no number")
-        return made
 
-    def _plain(self, block: str, comments: str, skip: int, names: Names) -> list[np.ndarray] | None:
-        """What `_names` gives for the lines of a block; None where that must look at each line."""
-        used = [k for k in self.columns if k is not None]
-        found = columns_of(block, self.delimiter, comments, skip, used)
-        if found is None:
-            return None
-        data, (tails, heads, *more) = found
-        read = (numbers_of(data, places, self.kind) for places in more)
-        values = [column for column in read if column is not None]
-        if len(values) < len(more):
-            return None
-        starts, stops = (np.stack(side, 1).ravel() for side in zip(tails, heads, strict=True))
-        try:
-            return [*self._ends(names.numbers(data, starts, stops), names), *values]
-        except ValueError:  # not among the labels
-            return None
-
-    def _ends(self, ends: np.ndarray, names: Names) -> list[np.ndarray]:
-        """The vertices of names, source and target of each edge, by their numbers.
-
-        Raises:
-            ValueError: a name is not among the labels that are given.
-        """
-        if isinstance(self.labels, Labels):
-            known = self.labels.vertices(names.since(len(self._vertices)))
-            self._vertices = np.append(self._vertices, known)
-            ends = self._vertices[ends]
-        return list(ends.reshape(-1, 2).T)
-
-    def _names(self, numbers: Sequence[int], lines: list[str], names: Names) -> list[np.ndarray]:
-        """The columns of lines whose endpoints are names; new names are added to `names`."""
-        try:
-            tails, heads, *values = self._columns(lines)
-            values = [self._weights(column) for column in values]
-            if not (all(tails) and all(heads)):
-                raise ValueError("an end has no name")
-            found = names.of_texts(list(itertools.chain(*zip(tails, heads, strict=True))))
-            assert found is not None  # no line has a line end
-            ends = self._ends(found, names)
-        except (IndexError, ValueError, OverflowError):
-            for number, line in zip(numbers, lines, strict=True):
-                self._check(number, self._split(number, line))
-            raise
-        return [*ends, *values]
-
-    def _columns(self, lines: list[str]) -> list[list[str]]:
-        """The fields of each column that is asked for; IndexError where a line is too short."""
-        used, mark = [k for k in self.columns if k is not None], self.delimiter
-        widths = set() if mark is None else {line.count(mark) + 1 for line in lines}
-        if mark is not None and len(widths) == 1 and (width := widths.pop()) > max(used):
-            whole = mark.join(lines)
-            if '"' not in whole:  # no list a line: collecting garbage would take most of the time
-                fields = whole.split(mark)
-                return [list(map(str.strip, fields[k::width])) for k in used]
-        rows = [fields_of(line, mark, 0) for line in lines]
-        return [[row[k] for row in rows] for k in used]
+def _plainly_quoted(text: str, mark: str) -> bool:
+    """Whether all quotes are about whole fields, without quotes or blanks next to them inside."""
+    if '"' not in text:
+        return True
+    mark = re.escape(mark)
+    fields = re.compile(rf'(?:^|{mark})"(?!\s)[^"\n]*+(?<!\s)"(?={mark}|$)', re.MULTILINE)
+    return 2 * len(fields.findall(text)) == text.count('"')
 
 
 def weight_kind(dtype: Any) -> Any:

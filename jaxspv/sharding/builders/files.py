@@ -167,7 +167,7 @@ def _local_lines(path: pathlib.Path, text: Text, comments: str, dtype: Any) -> L
             file = io.StringIO(block.decode("utf-8-sig"), newline=None)
             for number, part in blocks(file):
                 try:
-                    parts.append(text.numbers(*kept(number, part, comments), None))
+                    parts.append(text.edges(*kept(number, part, comments)))
                 except ValueError as error:
                     raise ValueError(f"from byte {first} on: {error}") from error
         none = np.zeros(0, np.int64)

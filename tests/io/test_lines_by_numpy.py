@@ -1,4 +1,4 @@
-"""Names read by NumPy are those that reading line by line gives, and errors are the same."""
+"""What NumPy reads of lines is what reading line by line gives, and errors are the same."""
 
 import random
 
@@ -7,7 +7,6 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv.io.tables import lines
-from jaxspv.io.tables.names import Names
 
 pytestmark = pytest.mark.fast
 WORDS = [
@@ -35,9 +34,13 @@ def outcome(path, **how):
     return labels.names, A.indptr.tolist(), A.indices.tolist(), A.data.tolist()
 
 
+def refuse(*_):
+    raise ValueError("left to another")
+
+
 @pytest.mark.parametrize("mark", [",", "\t", " ", "·"])
 @pytest.mark.parametrize("seed", range(15))
-def test_the_bytes_say_what_the_lines_say(tmp_path, monkeypatch, mark, seed):
+def test_numpy_reads_what_python_reads(tmp_path, monkeypatch, mark, seed):
     draw = random.Random(seed)
     words = draw.choices(WORDS[: draw.choice([8, 12, len(WORDS)])], k=6)
     rows = [draw.choices(words, k=draw.choice([2, 3, 3])) for _ in range(60)]
@@ -53,36 +56,17 @@ def test_the_bytes_say_what_the_lines_say(tmp_path, monkeypatch, mark, seed):
     for more in ({}, {"weight": 2}, {"weight": 2, "dtype": np.int64}, given, {"header": True}):
         seen = outcome(path, **how | more)
         with monkeypatch.context() as by_line:
-            by_line.setattr(lines, "columns_of", lambda *_: None)
+            by_line.setattr(lines.Text, "_by_numpy", refuse)
             assert seen == outcome(path, **how | more)
 
 
-def test_most_files_are_read_by_their_bytes(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise AssertionError
-
-    monkeypatch.setattr(lines.Text, "_names", refuse)
+def test_most_files_are_read_by_numpy(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines.Text, "_by_line", refuse)
     path = tmp_path / "a.csv"
-    path.write_text('# c\nfrom, to, km\n"é x", b ,1.5\r\n\n  # d\nb\t,"%",-2e3\n')
+    path.write_text('# c\nfrom, to, km\n"é x", b ,1.5\r\n\n  # d\nb\t,"%,",-2e3\n')
     A, labels = jsp.read_edgelist(path, source="from", target="to", weight="km", labels=True)
-    assert labels.names == ["é x", "b", "%"]
+    assert labels.names == ["é x", "b", "%,"]
     assert A.todense().tolist() == [[0, 1.5, 0], [0, 0, -2000], [0, 0, 0]]
-
-
-@pytest.mark.parametrize("key", [0, 1, None])
-@pytest.mark.parametrize("stem", ["", "z" * 14, "z" * 22, "z" * 510])
-def test_names_are_numbered_as_they_come(key, stem):
-    """Whatever the key of the hashes: 0 gives all names one hash."""
-    draw, names, expected = random.Random(0), Names(), {}
-    names.key = names.key if key is None else np.uint64(key)
-    pool = [stem + "".join(draw.choices("ab\0é", k=draw.randint(0, 9))) for _ in range(200)]
-    for size in (0, 1, 3, 400, 3000):
-        block = draw.choices(pool, k=size)
-        for name in block:
-            expected.setdefault(name, len(expected))
-        assert np.asarray(names.of_texts(block)).tolist() == [expected[name] for name in block]
-    assert names.since(0) == list(expected)
-    assert names.of_texts(["a", "b\nc"]) is None
 
 
 @pytest.mark.parametrize("bad", [None, float("nan")])

@@ -22,18 +22,8 @@ from ..formats import FORMATS, STRUCTURES, SparseMatrix
 from ..formats.stored import Stored
 from ..formats.tiled.bit_tiled import Words
 from ..formats.vector import SparseVector
-from .opening import (
-    SMALL,
-    Entries,
-    Header,
-    existing,
-    opened,
-    parsed,
-    read_header,
-    refusing,
-    small,
-    written_whole,
-)
+from .matrix_market import read_entries, read_header
+from .opening import existing, opened, refusing, written_whole
 
 _SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 _HEADER = "jaxspv"  # the archive's member that holds everything but arrays
@@ -76,18 +66,16 @@ def read_mtx(
     named = not os.path.exists(path) and str(path) in bundled_names()
     path = bundled(str(path)) if named else existing(path)
     with refusing(path, "Matrix Market file"):
-        with opened(path, progress=False) as file:
-            header, start = read_header(file), file.tell()
-        header.check(path, compressed=format != "coo")
-        field, symmetry = header.field, header.symmetry
-        data, (row, col), shape = _entries(path, header, start, progress)
+        with opened(path, progress) as file:
+            header = read_header(file)
+            header.check(path, compressed=format != "coo")
+            row, col, data = read_entries(file, header)
+        shape = header.rows, header.cols
         if dup is plus and data.dtype.kind in "iu" and np.abs(data.astype(float)).sum() >= 2**31:
             whole = scipy.sparse.coo_array((data.astype(f"{data.dtype.kind}8"), (row, col)), shape)
             whole.sum_duplicates()  # the sums then say which dtype holds them
-            data, (row, col) = whole.data, whole.coords
-        if symmetry != "general" and shape[0] != shape[1]:
-            raise ValueError(f"it is {symmetry} but of shape {shape}")
-        dtype = mtx_dtype(data, field) if dtype is None else dtype
+            (row, col), data = whole.coords, whole.data
+        dtype = mtx_dtype(data, header.field) if dtype is None else dtype
         values = narrow(in_dtype("it holds", data, dtype))
     kept: dict[str, Any] = {"shape": shape, "nse": nse, "dup": dup, "format": format}
     # `return_slots` adds no spare slot, which only guards values in the order of the edges.
@@ -258,29 +246,6 @@ def bundled(name: str) -> pathlib.Path:
 
 def _data_folder() -> pathlib.Path:
     return pathlib.Path(str(importlib.resources.files("jaxspv"))) / "data"
-
-
-def _entries(path: pathlib.Path, header: Header, start: int, progress: bool) -> Entries:
-    """Values, coordinates and shape; both triangles of a symmetric file."""
-    if not (progress or path.name.endswith(".gz")) and path.stat().st_size < SMALL:
-        found = small(path.read_bytes()[start:], header)
-        if found is not None:
-            return found
-    with opened(path, progress) as file:
-        if header.entries or header.layout != "array":
-            matrix = parsed(file, header, start)
-        else:  # SciPy divides by the number of rows
-            matrix = _nothing(header, file)
-    coo: Any = scipy.sparse.coo_array(matrix)
-    return coo.data, coo.coords, coo.shape
-
-
-def _nothing(header: Header, file: Any) -> Any:
-    """The matrix of an array file without values; ValueError where the file has some."""
-    read_header(file)
-    if file.read().strip():
-        raise ValueError(f"it has values, and says {header.rows} by {header.cols}")
-    return scipy.sparse.coo_array((header.rows, header.cols))
 
 
 def _symmetries_of(coo: Any) -> list[str]:

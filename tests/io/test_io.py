@@ -2,7 +2,6 @@
 
 import dataclasses
 import gzip
-import io
 import json
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from strategies import DTYPES, PROBLEMS, precision
 import jaxspv as jsp
 from jaxspv.formats import FORMATS
 from jaxspv.io import files
-from jaxspv.io.opening import read_header, small
 from jaxspv.io.tables import lines
 
 GENERAL = """%%MatrixMarket matrix coordinate {field} {symmetry}
@@ -83,36 +81,6 @@ def test_read_mtx_options(tmp_path, name):
     np.testing.assert_array_equal(A.todense(), dense("integer", "general")[0])
     with pytest.raises(ValueError, match="`nse` must be at least 4"):
         jsp.read_mtx(path, nse=3)
-
-
-PLAIN = {
-    "pattern": "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 3\n1 1\n3 1\n4 3\n",
-    "real": "%%MatrixMarket matrix coordinate real general\n2 5 3\n1 5 .5\n2 1 -2E3\n1 1 007.\n",
-    "integer": "%%MatrixMarket matrix coordinate integer symmetric\n2 2 2\n1 1 -3\n2 1 8",
-    "empty": "%%MatrixMarket matrix coordinate real general\n2 3 0\n",
-}
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_a_small_file_is_read_as_scipy_reads_it(tmp_path, name):
-    path = tmp_path / "a.mtx"
-    path.write_text(PLAIN[name])
-    with path.open("rb") as file:
-        header, start = read_header(file), file.tell()
-    values, coordinates, shape = small(path.read_bytes()[start:], header)
-    found = scipy.sparse.coo_array((values, coordinates), shape=shape)
-    wanted = scipy.io.mmread(path, spmatrix=False)
-    assert values.dtype == wanted.data.dtype
-    np.testing.assert_array_equal(found.toarray(), wanted.toarray())
-
-
-@pytest.mark.parametrize(
-    "lines",
-    ["3 1 1", "1 0 1", "1 99999999999 1", "1 1 inf", "1 1 1e400", "1 1 9007199254740993", "1 1"],
-)
-def test_a_small_file_with_anything_else_is_left_to_scipy(lines):
-    header = read_header(io.BytesIO(b"%%MatrixMarket matrix coordinate real general\n2 2 1\n"))
-    assert small(lines.encode(), header) is None
 
 
 def test_a_search_of_a_small_file_imports_no_parts_of_scipy():

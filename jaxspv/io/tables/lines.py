@@ -12,14 +12,13 @@ import functools
 import io
 import pathlib
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 import numpy as np
 
 from ...interop.labels import Labels
-from ..files import opened
+from ..opening import loaded, opened
 from .names import Numbers, new_numbers, numbered
 
 SEPARATORS = "\t,;|"
@@ -204,22 +203,13 @@ class Text:
     def _by_numpy(self, lines: list[str]) -> np.ndarray:
         """The used fields of each line; ValueError where NumPy might misread one."""
         mark, used, dtype = self.delimiter, *self._used
-        if not lines or mark is not None and not _plainly_quoted("\n".join(lines), mark):
-            raise ValueError("NumPy knows no blanks around quotes, and warns of no lines")
-        named = mark is not None and self.labels is not False
-        stripped = dict.fromkeys(used[:2], str.strip) if named else None
-        with warnings.catch_warnings():  # NumPy before 2.4 takes 1.5 for an integer, and warns
-            warnings.simplefilter("error", DeprecationWarning)
-            table = np.loadtxt(
-                lines,
-                dtype,
-                comments=None,
-                delimiter=mark,
-                converters=stripped,
-                usecols=used,
-                ndmin=1,
-                quotechar=None if mark is None else '"',
-            )
+        how: dict[str, Any] = {"delimiter": mark, "usecols": used}
+        if mark is not None:
+            if not _plainly_quoted("\n".join(lines), mark):
+                raise ValueError("NumPy takes blanks and more next to quotes for parts of a name")
+            how["quotechar"] = '"'
+            how["converters"] = {} if self.labels is False else dict.fromkeys(used[:2], str.strip)
+        table = loaded(lines, dtype, **how)
         if len(table) != len(lines) or len(used) == 3 and np.isinf(table["weight"]).any():
             raise ValueError("a line is no edge, or a number is infinite: inf or 1e400")
         return table

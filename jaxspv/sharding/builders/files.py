@@ -16,7 +16,8 @@ import numpy as np
 from ...algebra.monoids import Monoid, plus
 from ...construct.arguments import in_dtype, narrow
 from ...io.files import mtx_dtype
-from ...io.opening import LONGEST_LINE, Header, existing, opened, parsed, read_header, refusing
+from ...io.matrix_market import LONGEST_LINE, Header, parsed, read_header
+from ...io.opening import existing, opened, refusing
 from ...io.tables.frames import values_of
 from ...io.tables.lines import Text, blocks, check_delimiter, kept, weight_kind
 from ..graph import ShardedGraph
@@ -85,7 +86,7 @@ def shard_file(
         own = functools.partial(_local_mtx, path, header, start, dtype)
         known = header.symmetry != "general" if symmetric is None else symmetric
         check = functools.partial(_all_valid, path, header)
-        both = header.symmetry == "symmetric"
+        both = header.symmetry in ("symmetric", "hermitian")
         return sharded(own, (mesh, spec), size, not both, known, dup, nse, check)
     check_delimiter(delimiter)
     columns = (source, target, weight)
@@ -131,16 +132,14 @@ def _mtx_header(path: pathlib.Path) -> tuple[Header, int]:
 
 def _local_mtx(path: pathlib.Path, header: Header, start: int, dtype: Any) -> LocalEdges:
     """The entries of the lines of this process, those of skew-symmetric files twice."""
-    banner = f"%%MatrixMarket matrix coordinate {header.field} general\n{header.rows} {header.cols}"
-    none = np.zeros(0, np.int64)
-    parts: list[tuple[np.ndarray, ...]] = []
+    parts = [parsed(b"", header, 0)]
     with refusing(path, "Matrix Market file"):
-        for _, block in local_blocks(path, start):
-            lines = sum(1 for line in block.splitlines() if line.strip())
-            head = f"{banner} {lines}\n".encode()
-            coo: Any = parsed(io.BytesIO(head + block), header, len(head))
-            parts.append((*coo.coords, coo.data))
-        row, col, data = map(np.concatenate, zip(*parts, strict=True)) if parts else (none,) * 3
+        for first, block in local_blocks(path, start):
+            try:
+                parts.append(parsed(block, header, 1))
+            except ValueError as error:
+                raise ValueError(f"from byte {first} on: {error}") from error
+        row, col, data = map(np.concatenate, zip(*parts, strict=True))
         if header.symmetry == "skew-symmetric":
             row, col, data = np.r_[row, col], np.r_[col, row], np.r_[data, -data]
         dtype = mtx_dtype(data, header.field) if dtype is None else dtype

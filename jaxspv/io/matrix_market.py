@@ -181,8 +181,9 @@ def _column_by_column(header: Header) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the values of an array, which has a lower triangle if symmetric."""
     if header.symmetry == "general":
         col, row = np.divmod(np.arange(header.entries), max(header.rows, 1))
-        return row, col
-    return np.triu_indices(header.rows, int(header.symmetry == "skew-symmetric"))[::-1]
+    else:
+        col, row = np.triu_indices(header.rows, int(header.symmetry == "skew-symmetric"))
+    return row, col
 
 
 def mirrored(row: np.ndarray, col: np.ndarray, values: np.ndarray, symmetry: str) -> Columns:

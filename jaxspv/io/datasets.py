@@ -11,6 +11,7 @@ import difflib
 import hashlib
 import os
 import pathlib
+import shutil
 import tarfile
 from typing import Any
 
@@ -18,6 +19,7 @@ from .._core.eager.compilation_cache import caches
 from ..algebra.monoids import max_
 from ..formats import FORMATS
 from .files import bundled_names, read_mtx
+from .opening import written_whole
 from .tables.frames import required
 from .tables.text import read_edgelist
 
@@ -200,19 +202,13 @@ def _download(name: str, known: Dataset, path: pathlib.Path, progress: bool) -> 
 def _unpack(archive: pathlib.Path, path: pathlib.Path) -> None:
     """Writes the matrix of a SuiteSparse archive to `path` and deletes the archive."""
     member = f"{path.stem}/{path.stem}.mtx"
-    part = path.with_suffix(".part")
     try:
-        with tarfile.open(archive) as opened:
-            source = opened.extractfile(member)
-            if source is None:
-                raise KeyError(member)
-            with source, part.open("wb") as file:
-                while block := source.read(1 << 20):
-                    file.write(block)
-    except (tarfile.TarError, KeyError, EOFError, OSError) as error:
-        part.unlink(missing_ok=True)
+        with tarfile.open(archive) as opened, written_whole(path) as part:
+            source: Any = opened.extractfile(member)  # None for a folder
+            with source, open(part, "wb") as file:
+                shutil.copyfileobj(source, file)
+    except (tarfile.TarError, KeyError, TypeError, EOFError, OSError) as error:
         raise ValueError(f"{archive} is no archive with {member}: {error}") from error
-    part.replace(path)
     archive.unlink()
 
 

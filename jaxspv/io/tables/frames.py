@@ -20,23 +20,6 @@ from ...shapes import Int, Shaped
 from .names import new_numbers, numbered
 
 
-def named(
-    tails: Shaped[np.ndarray, " edges"], heads: Shaped[np.ndarray, " edges"]
-) -> tuple[Labels, Int[np.ndarray, " edges"], Int[np.ndarray, " edges"]]:
-    """Labels by first occurrence in the rows, source first, and the vertices of both columns.
-
-    Raises:
-        ValueError: a name is missing (None, NaN); the message has the row.
-    """
-    ends, number = (tails.tolist(), heads.tolist()), new_numbers()
-    row, col = numbered(*ends, number)
-    if any(name is None or name != name for name in number):
-        rows = enumerate(zip(*ends, strict=True))
-        k, pair = next((k, pair) for k, pair in rows if any(n is None or n != n for n in pair))
-        raise ValueError(f"row {k} lacks the name of an end; it has {pair}.")
-    return Labels(number), row, col
-
-
 def ends_of(
     tails: Shaped[np.ndarray, " edges"], heads: Shaped[np.ndarray, " edges"], labels: bool | Labels
 ) -> tuple[Int[np.ndarray, " edges"], Int[np.ndarray, " edges"], Labels | None]:
@@ -46,18 +29,25 @@ def ends_of(
         TypeError: `labels` is something else.
         ValueError: a name is missing or not among `labels`; without labels: no integers.
     """
-    if isinstance(labels, Labels):
-        row, col = numbered(tails.tolist(), heads.tolist(), labels)
-        return row, col, labels
-    if not isinstance(labels, bool):
+    if not isinstance(labels, bool | Labels):
         raise TypeError(f"`labels` must be True, False or Labels; got {labels!r}.")
-    if labels:
-        found, row, col = named(tails, heads)
-        return row, col, found
-    for name, side in zip(("source", "target"), (tails, heads), strict=True):
-        if side.dtype.kind not in "iu":
-            raise ValueError(f"`{name}` holds {side.dtype}, no integers: labels=True takes names")
-    return tails.astype(np.int64), heads.astype(np.int64), None
+    if labels is False:
+        for name, side in zip(("source", "target"), (tails, heads), strict=True):
+            if side.dtype.kind not in "iu":
+                raise ValueError(
+                    f"`{name}` holds {side.dtype}, no integers: labels=True takes names"
+                )
+        return tails.astype(np.int64), heads.astype(np.int64), None
+    names = tails.tolist(), heads.tolist()
+    if isinstance(labels, Labels):
+        return *numbered(*names, labels), labels
+    known = new_numbers()
+    row, col = numbered(*names, known)
+    missing = {name for name in known if name is None or name != name}
+    for k, pair in enumerate(zip(*names, strict=True) if missing else ()):
+        if not missing.isdisjoint(pair):
+            raise ValueError(f"row {k} lacks the name of an end; it has {pair}.")
+    return row, col, Labels(known)
 
 
 def values_of(
@@ -98,34 +88,6 @@ def matrix_of(
     # `return_slots` adds no spare slot, which only guards values in the order of the edges.
     kept: dict[str, Any] = {"shape": shape, "dup": dup, "format": format}
     return from_edges(row, col, values, **kept, return_slots=True)[0]
-
-
-def entries_named(
-    A: SparseMatrix | Graph, labels: Labels | None
-) -> tuple[list[Any], list[Any], Shaped[np.ndarray, " nse"]]:
-    """The names of both ends of every entry, row by row, and the values.
-
-    Raises:
-        TypeError: A is no sparse matrix or Graph.
-        ValueError: it is traced; or `labels` are not as many as rows and columns.
-    """
-    if not isinstance(A, (SparseMatrix, Graph)):
-        raise TypeError(f"`A` must be a sparse matrix or a Graph; got {type(A).__name__}.")
-    if not is_concrete(A):
-        raise ValueError("`A` must be concrete: call this outside of jit.")
-    coo = (A.out if isinstance(A, Graph) else A).to_scipy().tocsr().tocoo()
-    n = coo.shape[0]
-    if isinstance(A, Graph) and A.num_vertices is not None:
-        n = int(A.num_vertices)
-    if labels is None:
-        return coo.row.tolist(), coo.col.tolist(), coo.data
-    if len(labels) != n or coo.shape[0] != coo.shape[1]:
-        raise ValueError(
-            f"`labels` must be {n}, one a vertex of a square matrix; got {len(labels)} for shape "
-            f"{coo.shape}."
-        )
-    tails, heads = ([labels.names[v] for v in side.tolist()] for side in (coo.row, coo.col))
-    return tails, heads, coo.data
 
 
 BY_NAME = ("pandas", "polars", "pyarrow")  # libraries whose tables give columns by name
@@ -221,9 +183,21 @@ def to_table(
     if len({source, target, weight}) < 3:
         names = (source, target, weight)
         raise ValueError(f"`source`, `target` and `weight` must differ; got {names}.")
-    tails, heads, values = entries_named(A, labels)
-    columns: dict[str, Any] = {source: tails, target: heads}
-    return columns if weight is None else columns | {weight: values}
+    if not isinstance(A, (SparseMatrix, Graph)):
+        raise TypeError(f"`A` must be a sparse matrix or a Graph; got {type(A).__name__}.")
+    if not is_concrete(A):
+        raise ValueError("`A` must be concrete: call this outside of jit.")
+    coo = (A.out if isinstance(A, Graph) else A).to_scipy().tocsr().tocoo()
+    n = A.num_vertices if isinstance(A, Graph) and A.num_vertices is not None else coo.shape[0]
+    if labels is not None and (len(labels) != int(n) or coo.shape[0] != coo.shape[1]):
+        raise ValueError(
+            f"`labels` must be {n}, one a vertex of a square matrix; got {len(labels)} for shape "
+            f"{coo.shape}."
+        )
+    columns: dict[str, Any] = {source: coo.row.tolist(), target: coo.col.tolist()}
+    if labels is not None:
+        columns = {side: [labels.names[v] for v in ends] for side, ends in columns.items()}
+    return columns if weight is None else columns | {weight: coo.data}
 
 
 def column_of(frame: Any, name: str) -> np.ndarray:
@@ -267,18 +241,14 @@ def read_parquet(path: str | os.PathLike[str], columns: Sequence[str | int | Non
     else:
         kind = importlib.import_module("pyarrow.feather")
         known = kind.read_table(path, memory_map=True).column_names
-    names = [c if c is None or isinstance(c, str) else _at(known, c) for c in columns]
-    for name in names:
-        if name is not None and name not in known:
-            raise ValueError(f"it has no column {name!r}; it has {known}")
+    for column in columns:
+        if isinstance(column, int) and column >= len(known):
+            raise ValueError(f"it has no column number {column}; it has {known}")
+        if isinstance(column, str) and column not in known:
+            raise ValueError(f"it has no column {column!r}; it has {known}")
+    names = [known[c] if isinstance(c, int) else c for c in columns]
     table = kind.read_table(path, columns=[name for name in names if name is not None])
     return [None if name is None else table[name].to_numpy() for name in names]
-
-
-def _at(known: Sequence[str], k: int) -> str:
-    if not 0 <= k < len(known):
-        raise ValueError(f"it has no column number {k}; it has {known}")
-    return known[k]
 
 
 def required(name: str, what: str) -> Any:

@@ -23,7 +23,12 @@ from .names import Numbers, new_numbers, numbered
 
 SEPARATORS = "\t,;|"
 COMMENTS = ("#", "%")
-INTEGER = re.compile(r"\s*[+-]?[0-9]{1,99}\s*", re.ASCII)
+INTEGER = re.compile(r"[-+]?[0-9]{1,99}")
+NUMBER = (
+    re.compile(  # as NumPy reads it; Python's float also takes `1_0` and digits of other scripts
+        r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
+    )
+)
 NUMBER_BEGINS = re.compile(r"[-+.]*\d")
 PLAIN = re.compile(r"\w(?:[\w .-]*\w)?")  # names that need no quotes
 
@@ -70,7 +75,7 @@ def written(name: str, mark: str) -> str | None:
     """
     if PLAIN.fullmatch(name) and mark not in name:
         return name
-    if not name or "\n" in name or "\r" in name or not _is_unicode(name):
+    if not name or re.search("[\n\r\ud800-\udfff]", name):
         return None
     ways = (mark,) if mark in SEPARATORS or not mark.isspace() else (mark, None)
     for text in (name, '"' + name.replace('"', '""') + '"'):
@@ -94,27 +99,6 @@ def check_delimiter(mark: str | None) -> None:
 
 def is_integer(text: str) -> bool:
     return bool(INTEGER.fullmatch(text)) and abs(int(text)) < 2**63
-
-
-def is_number(text: str) -> bool:
-    """Whether NumPy reads it, too: Python alone takes `1_0` and digits of other scripts."""
-    return text.isascii() and "_" not in text and _is_float(text)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 BLOCK = 1 << 22  # characters
@@ -184,7 +168,7 @@ class Text:
             return ends == ["source", "target"]  # as `write_edgelist` writes
         if all(map(is_integer, ends)):
             return False
-        if any(is_number(field) or NUMBER_BEGINS.match(field) for field in fields):
+        if any(NUMBER.fullmatch(text) or NUMBER_BEGINS.match(text) for text in fields):
             try:
                 self._check(number, fields)
             except ValueError as error:
@@ -286,7 +270,8 @@ class Text:
 
     def _is_weight(self, text: str) -> bool:
         if self.kind is np.float64:
-            return is_number(text) and (not np.isinf(float(text)) or "n" in text.lower())
+            found = bool(NUMBER.fullmatch(text))
+            return found and (not np.isinf(float(text)) or "n" in text.lower())
         info = np.iinfo(self.kind)
         return bool(INTEGER.fullmatch(text)) and info.min <= int(text) <= info.max
 

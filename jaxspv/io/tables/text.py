@@ -17,7 +17,7 @@ from ...graph import Graph
 from ...interop.labels import Labels
 from ...shapes import Int
 from ..opening import OFFSETS_ANYWAY, ROWS_A_BYTE, existing, refusing, written_whole
-from .frames import ends_of, entries_named, matrix_of, read_parquet, required, to_table, values_of
+from .frames import ends_of, matrix_of, read_parquet, required, to_table, values_of
 from .lines import SEPARATORS, Text, check_delimiter, weight_kind, written
 
 LINES = 1 << 16  # of one write
@@ -90,7 +90,8 @@ def read_edgelist(
     shape = _checked(columns, labels, shape, directed)
     with refusing(path, "list of edges"):
         if str(path).endswith(TABLES):
-            row, col, values, found = _of_table(path, columns, labels)
+            tails, heads, values = read_parquet(path, columns)
+            row, col, found = ends_of(tails, heads, labels)
         else:
             text = Text(columns, labels, shape, delimiter, header, weight_kind(dtype))
             row, col, values, found = text.read(path, comments, progress)
@@ -143,21 +144,22 @@ def write_edgelist(
     if weight in ("source", "target") or not isinstance(weight, str | None):
         raise ValueError(f"`weight` must be a name other than source and target; got {weight!r}.")
     if name.endswith(TABLES):
-        return _write_table(name, to_table(A, labels, weight=weight))
+        columns = to_table(A, labels, weight=weight)
+        _check_real(columns)
+        return _write_table(name, columns)
     mark = delimiter or ("," if name.removesuffix(".gz").endswith(".csv") else "\t")
     if weight is not None and (written(weight, mark) != weight or set(weight) & set(SEPARATORS)):
         raise ValueError(f"`weight` must be a word without marks and quotes; got {weight!r}.")
     known = None if labels is None else Labels(_written(labels.names, mark))
-    tails, heads, values = entries_named(A, known)
-    _check_real(values)
-    columns: list[Any] = [tails, heads]
-    if weight is not None:
-        columns.append(values.astype(np.int8) if values.dtype == bool else values)
+    columns = to_table(A, known, weight=weight)
+    _check_real(columns)
+    if weight is not None and columns[weight].dtype == bool:
+        columns[weight] = columns[weight].astype(np.int8)
     open_text = gzip.open if name.endswith(".gz") else open
     with written_whole(name) as part, open_text(part, "wt", encoding="utf-8", newline="") as file:
-        file.write(mark.join(["source", "target", *([] if weight is None else [weight])]) + "\n")
-        for start in range(0, len(tails), LINES):
-            parts = (c[start : start + LINES] for c in columns)
+        file.write(mark.join(columns) + "\n")
+        for start in range(0, len(columns["source"]), LINES):
+            parts = (c[start : start + LINES] for c in columns.values())
             texts = (p.astype(str) if isinstance(p, np.ndarray) else map(str, p) for p in parts)
             file.writelines(f"{mark.join(row)}\n" for row in zip(*texts, strict=True))
 
@@ -168,38 +170,36 @@ def _written(names: Sequence[Any], mark: str) -> list[str]:
     Raises:
         ValueError: one is neither text nor a number, a line cannot hold it, or two read alike.
     """
+    found: dict[str, Any] = {}
     for name in names:
         if not isinstance(name, str | int | float):
             raise ValueError(f"`labels` must be text or numbers in a text file; got {name!r}.")
-    texts = [written(str(name), mark) for name in names]
-    if None in texts:
-        raise ValueError(
-            f"`labels` holds {names[texts.index(None)]!r}, which a line with {mark!r} between its "
-            "columns cannot hold: a .parquet file can."
-        )
-    if len(set(texts)) < len(texts):
-        seen = dict(zip(texts, names, strict=True))
-        first, second = next(
-            (a, seen[t]) for t, a in zip(texts, names, strict=True) if a is not seen[t]
-        )
-        raise ValueError(f"`labels` holds {first!r} and {second!r}, which are one name in a text.")
-    return [text for text in texts if text is not None]
+        text = written(str(name), mark)
+        if text is None:
+            raise ValueError(
+                f"`labels` holds {name!r}, which a line with {mark!r} between its columns cannot "
+                "hold: a .parquet file can."
+            )
+        if text in found:
+            raise ValueError(
+                f"`labels` holds {found[text]!r} and {name!r}, which are one name in a text."
+            )
+        found[text] = name
+    return list(found)
 
 
-def _check_real(values: np.ndarray) -> None:
-    if values.dtype.kind == "c":
-        raise ValueError(
-            f"`A` must hold real values in a list of edges; got {values.dtype}: write_mtx and "
-            "save_npz take them."
-        )
+def _check_real(columns: dict[str, Any]) -> None:
+    for values in columns.values():
+        if isinstance(values, np.ndarray) and values.dtype.kind == "c":
+            raise ValueError(
+                f"`A` must hold real values in a list of edges; got {values.dtype}: write_mtx and "
+                "save_npz take them."
+            )
 
 
 def _write_table(name: str, columns: dict[str, Any]) -> None:
     """Columns as Parquet, or Feather where the name does not end in `.parquet`."""
     arrow = required("pyarrow", f"a file such as {os.path.basename(name)}")
-    for values in columns.values():
-        if isinstance(values, np.ndarray):
-            _check_real(values)
     if any(end is None or end != end for side in ("source", "target") for end in columns[side]):
         raise ValueError("`labels` must not hold None or NaN: a table has no name there.")
     try:
@@ -231,12 +231,6 @@ def _checked(
     if not directed and shape[0] != shape[1]:
         raise ValueError(f"`shape` must be square for `directed=False`; got {shape}.")
     return shape
-
-
-def _of_table(path: pathlib.Path, columns: Sequence[Column | None], labels: bool | Labels) -> Any:
-    tails, heads, values = read_parquet(path, columns)
-    row, col, found = ends_of(tails, heads, labels)
-    return row, col, values, found
 
 
 def _shape(

@@ -48,13 +48,12 @@ class Dataset:
     directed: bool = True
 
 
-def _square(url: str, n: int, entries: int, sha256: str | None = None, **more: Any) -> Dataset:
-    return Dataset(url, (n, n), entries, sha256, **more)
-
-
-_COLLECTION = {  # of SuiteSparse, checked by shape and entries
+_SIZES = {  # of square matrices: rows and entries
+    "Bai/cryg2500": (2500, 12349),
+    "Bai/olm1000": (1000, 3996),
     "DIMACS10/ak2010": (45292, 217098),
     "DIMACS10/caidaRouterLevel": (192244, 1218132),
+    "DIMACS10/chesapeake": (39, 340),
     "DIMACS10/coAuthorsDBLP": (299067, 1955352),
     "DIMACS10/delaunay_n13": (8192, 49094),
     "DIMACS10/delaunay_n16": (65536, 393150),
@@ -63,51 +62,43 @@ _COLLECTION = {  # of SuiteSparse, checked by shape and entries
     "Gleich/minnesota": (2642, 6606),
     "Gleich/usroads-48": (126146, 323900),
     "HB/arc130": (130, 1282),
+    "HB/bcsstk13": (2003, 83883),
     "HB/bcsstk16": (4884, 290378),
+    "HB/jagmesh7": (1138, 7450),
+    "HB/west0067": (67, 294),
     "LAW/cnr-2000": (325557, 3216152),
     "Rommes/bips98_606": (7135, 34738),
+    "SNAP/email-Enron": (36692, 367662),
+    "SNAP/facebook_combined": (4039, 176468),
+    "SNAP/p2p-Gnutella31": (62586, 147892),
+    "SNAP/wiki-Vote": (8298, 103689),
 }
-REGISTRY: dict[str, Dataset] = {
-    "Bai/cryg2500": _square(
-        *(LAGRAPH.format("cryg2500"), 2500, 12349),
-        "17e7aae931e9ee9d55c4699e2790e83627263c89a89ce6ce550d6dcd28466d79",
-    ),
-    "Bai/olm1000": _square(
-        *(LAGRAPH.format("olm1000"), 1000, 3996),
-        "d814ec8934fa86af5cba802630fb3d966e631a0c70339435638083ab80117da0",
-    ),
-    "DIMACS10/chesapeake": _square(
-        *(NETWORKIT.format("chesapeake.mtx"), 39, 340),
-        "5c5e43d4e4a429129426d9261f5ee5e0815cb58b70ebfca3b3e1aa2fa79f7c02",
-    ),
-    "HB/bcsstk13": _square(
-        *(LAGRAPH.format("bcsstk13"), 2003, 83883),
-        "cd0794b0ac36c44f53f0e93a5a740faaa1044eab7e3db63fe15c559caae22c9e",
-    ),
-    "HB/jagmesh7": _square(
-        *(LAGRAPH.format("jagmesh7"), 1138, 7450),
-        "cdcd561da557ad706e645d5314c6b512db1269461f88805c02cc13340225757f",
-    ),
-    "HB/west0067": _square(
-        *(LAGRAPH.format("west0067"), 67, 294),
-        "26e848564e3a0024ade49caba8c293c8b93ac81a34a2dba99e8b0b9f7bdd96d7",
-    ),
-    "LPnetlib/lp_afiro": Dataset(
-        LAGRAPH.format("lp_afiro"),
-        (27, 51),
-        102,
-        "3fe7cd2193e20efcdfa7ae26273224be6f0c9ee73f8377b12cf2a8ee2c5129dc",
-    ),
-    "SNAP/email-Enron": _square(SNAP.format("email-Enron"), 36692, 367662),
-    "SNAP/facebook_combined": _square(
-        SNAP.format("facebook_combined"), 4039, 176468, directed=False
-    ),
-    "SNAP/p2p-Gnutella31": _square(SNAP.format("p2p-Gnutella31"), 62586, 147892),
-    "SNAP/wiki-Vote": _square(
-        *(NETWORKIT.format("wiki-Vote.txt"), 8298, 103689),
-        "d2afbedf262126f820c6b3dd9f39a6d68e6f5ea839c0508297032ca77578b28a",
-    ),
-} | {name: _square(SUITESPARSE.format(name), *size) for name, size in _COLLECTION.items()}
+_SHA256 = {
+    "Bai/cryg2500": "17e7aae931e9ee9d55c4699e2790e83627263c89a89ce6ce550d6dcd28466d79",
+    "Bai/olm1000": "d814ec8934fa86af5cba802630fb3d966e631a0c70339435638083ab80117da0",
+    "DIMACS10/chesapeake": "5c5e43d4e4a429129426d9261f5ee5e0815cb58b70ebfca3b3e1aa2fa79f7c02",
+    "HB/bcsstk13": "cd0794b0ac36c44f53f0e93a5a740faaa1044eab7e3db63fe15c559caae22c9e",
+    "HB/jagmesh7": "cdcd561da557ad706e645d5314c6b512db1269461f88805c02cc13340225757f",
+    "HB/west0067": "26e848564e3a0024ade49caba8c293c8b93ac81a34a2dba99e8b0b9f7bdd96d7",
+    "LPnetlib/lp_afiro": "3fe7cd2193e20efcdfa7ae26273224be6f0c9ee73f8377b12cf2a8ee2c5129dc",
+    "SNAP/wiki-Vote": "d2afbedf262126f820c6b3dd9f39a6d68e6f5ea839c0508297032ca77578b28a",
+}
+_NETWORKIT = {"DIMACS10/chesapeake": "chesapeake.mtx", "SNAP/wiki-Vote": "wiki-Vote.txt"}
+
+
+def _known(name: str, shape: tuple[int, int], entries: int) -> Dataset:
+    stem = name.partition("/")[2]
+    if name in _NETWORKIT:
+        url = NETWORKIT.format(_NETWORKIT[name])
+    elif name in _SHA256:
+        url = LAGRAPH.format(stem)
+    else:
+        url = SNAP.format(stem) if name.startswith("SNAP/") else SUITESPARSE.format(name)
+    return Dataset(url, shape, entries, _SHA256.get(name), name != "SNAP/facebook_combined")
+
+
+REGISTRY = {name: _known(name, (n, n), entries) for name, (n, entries) in _SIZES.items()}
+REGISTRY["LPnetlib/lp_afiro"] = _known("LPnetlib/lp_afiro", (27, 51), 102)
 
 
 def names() -> list[str]:

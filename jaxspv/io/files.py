@@ -225,7 +225,7 @@ def bundled_names() -> list[str]:
     >>> bundled_names()
     ['delaunay_n13', 'jazz', 'karate', 'minnesota']
     """
-    return sorted(p.name.split(".")[0] for p in _data_folder().iterdir() if ".mtx" in p.name)
+    return sorted(_bundled())
 
 
 def bundled(name: str) -> pathlib.Path:
@@ -237,15 +237,16 @@ def bundled(name: str) -> pathlib.Path:
     >>> bundled("karate").name
     'karate.mtx'
     """
-    for suffix in (".mtx", ".mtx.gz"):
-        path = _data_folder() / f"{name}{suffix}"
-        if path.is_file():
-            return path
-    raise ValueError(f"`name` must be one of {', '.join(bundled_names())}; got {name!r}.")
+    try:
+        return _bundled()[name]
+    except KeyError:
+        known = ", ".join(bundled_names())
+        raise ValueError(f"`name` must be one of {known}; got {name!r}.") from None
 
 
-def _data_folder() -> pathlib.Path:
-    return pathlib.Path(str(importlib.resources.files("jaxspv"))) / "data"
+def _bundled() -> dict[str, pathlib.Path]:
+    folder = pathlib.Path(str(importlib.resources.files("jaxspv"))) / "data"
+    return {p.name.split(".")[0]: p for p in folder.iterdir() if ".mtx" in p.name}
 
 
 def _symmetries_of(coo: Any) -> list[str]:

@@ -11,7 +11,6 @@ import numpy as np
 from .opening import BLOCK, OFFSETS_ANYWAY, ROWS_A_BYTE, loaded
 
 LONGEST_LINE = 1 << 16
-MOST_COMMENTS = 1 << 20  # lines
 INFLATES = 1032  # a byte of deflate stands for at most so many
 FIELDS = {  # how NumPy reads values, and what they are called
     "pattern": ([], ""),
@@ -90,8 +89,6 @@ def read_header(file: Any) -> Header:
         lines, line = lines + 1, file.readline(LONGEST_LINE)
         if not line:
             raise ValueError("it ends before the line of sizes")
-        if lines > MOST_COMMENTS:
-            raise ValueError(f"its header has more than {MOST_COMMENTS} lines")
     sizes = line.split()
     wanted = 3 if layout == "coordinate" else 2
     if len(sizes) != wanted or not all(word.isdigit() and len(word) < 19 for word in sizes):

@@ -58,6 +58,26 @@ def test_what_is_no_number_is_refused_with_its_line(tmp_path, field, text):
     assert repr(f"2 1 {text}") in str(error.value)
 
 
+def test_what_no_entry_can_be_is_refused_with_its_line(tmp_path):
+    for field, line, message in (
+        ("real", "3 1 5", "line 4 is out of a matrix of 2 rows and 2 columns; it is '3 1 5'"),
+        ("pattern", "1 0", "line 4 is out of a matrix"),
+        ("real", "1 1 1e999", "line 4 has a value beyond float64"),
+        ("integer", "1 1 9223372036854775808", "line 4 must be `row column integer of 64 bits`"),
+    ):
+        good = {"real": "1 1 inf", "integer": "1 1 -9223372036854775808", "pattern": "2 2"}[field]
+        with pytest.raises(ValueError, match=message):
+            jsp.read_mtx(file_of(tmp_path / "a.mtx", field, [line, good, line]))
+
+
+def test_an_opposite_that_no_integer_is_wraps_nowhere(tmp_path):
+    for field, value in (("integer", -(2**63)), ("unsigned-integer", 3)):
+        path = file_of(tmp_path / "a.mtx", field, [f"2 1 {value}"])
+        path.write_text(path.read_text().replace("general", "skew-symmetric"))
+        with pytest.raises(ValueError, match="opposite to one of its values needs more"):
+            jsp.read_mtx(path)
+
+
 @pytest.mark.parametrize("line", ["1.5 2 3", "1 1.5 3", "1 2-1 3", "1 +2- 3", "1,2,3", "1 2"])
 def test_indices_are_plain_integers(tmp_path, line):
     with pytest.raises(ValueError, match="line 4 must be `row column number`"):

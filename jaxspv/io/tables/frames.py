@@ -17,6 +17,7 @@ from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels
 from ...shapes import Int, Shaped
+from ..matrix_market import mirrored
 from .names import new_numbers, numbered
 
 
@@ -82,9 +83,7 @@ def matrix_of(
 ) -> SparseMatrix:
     """The matrix of the edges, in both directions unless directed; loops once."""
     if not directed:
-        proper = row != col
-        row, col = np.r_[row, col[proper]], np.r_[col, row[proper]]
-        values = np.r_[values, values[proper]]
+        row, col, values = mirrored(row, col, values, "symmetric")
     # `return_slots` adds no spare slot, which only guards values in the order of the edges.
     kept: dict[str, Any] = {"shape": shape, "dup": dup, "format": format}
     return from_edges(row, col, values, **kept, return_slots=True)[0]

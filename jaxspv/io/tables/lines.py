@@ -23,10 +23,11 @@ from .names import Numbers, new_numbers, numbered
 
 SEPARATORS = "\t,;|"
 COMMENTS = ("#", "%")
-INTEGER = re.compile(r"[-+]?[0-9]{1,99}")
+INTEGER = re.compile(r"\s*[-+]?[0-9]{1,99}\s*", re.ASCII)
 NUMBER = (
     re.compile(  # as NumPy reads it; Python's float also takes `1_0` and digits of other scripts
-        r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
+        r"\s*[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf(?:inity)?|nan)\s*",
+        re.ASCII | re.IGNORECASE,
     )
 )
 NUMBER_BEGINS = re.compile(r"[-+.]*\d")
@@ -306,11 +307,6 @@ def blocks(file: TextIO) -> Iterator[tuple[int, str]]:
 
 def kept(number: int, text: str, comments: str) -> tuple[Sequence[int], list[str]]:
     """The lines of a text that hold edges, or the header, and their numbers, from `number` on."""
-    lines, skipped = text.split("\n"), tuple(comments)
-    numbers: Sequence[int] = range(number, number + len(lines))
-    ended = f"\n{text}\n"
-    if any(mark in ended for mark in (*skipped, "\n\n", " \n", "\t\n")):  # perhaps
-        kept = [k for k, line in enumerate(lines) if line and not line.isspace()]
-        kept = [k for k in kept if not lines[k].lstrip().startswith(skipped)] if skipped else kept
-        numbers, lines = [numbers[k] for k in kept], [lines[k] for k in kept]
-    return numbers, lines
+    lines, skipped = text.split("\n"), {"", *comments}
+    found = [k for k, line in enumerate(lines) if line.lstrip()[:1] not in skipped]
+    return [number + k for k in found], [lines[k] for k in found]

@@ -143,18 +143,24 @@ def write_edgelist(
     check_delimiter(delimiter)
     if weight in ("source", "target") or not isinstance(weight, str | None):
         raise ValueError(f"`weight` must be a name other than source and target; got {weight!r}.")
-    if name.endswith(TABLES):
-        columns = to_table(A, labels, weight=weight)
-        _check_real(columns)
-        return _write_table(name, columns)
     mark = delimiter or ("," if name.removesuffix(".gz").endswith(".csv") else "\t")
-    if weight is not None and (written(weight, mark) != weight or set(weight) & set(SEPARATORS)):
-        raise ValueError(f"`weight` must be a word without marks and quotes; got {weight!r}.")
-    known = None if labels is None else Labels(_written(labels.names, mark))
-    columns = to_table(A, known, weight=weight)
-    _check_real(columns)
-    if weight is not None and columns[weight].dtype == bool:
-        columns[weight] = columns[weight].astype(np.int8)
+    if not name.endswith(TABLES):
+        if weight is not None and (
+            written(weight, mark) != weight or set(weight) & set(SEPARATORS)
+        ):
+            raise ValueError(f"`weight` must be a word without marks and quotes; got {weight!r}.")
+        labels = None if labels is None else Labels(_written(labels.names, mark))
+    columns = to_table(A, labels, weight=weight)
+    kind = "" if weight is None else columns[weight].dtype.kind
+    if kind == "c":
+        raise ValueError(
+            f"`A` must hold real values in a list of edges; got {A.dtype}: write_mtx and save_npz "
+            "take them."
+        )
+    if name.endswith(TABLES):
+        return _write_table(name, columns)
+    if kind == "b":
+        columns[str(weight)] = columns[str(weight)].astype(np.int8)
     open_text = gzip.open if name.endswith(".gz") else open
     with written_whole(name) as part, open_text(part, "wt", encoding="utf-8", newline="") as file:
         file.write(mark.join(columns) + "\n")
@@ -186,15 +192,6 @@ def _written(names: Sequence[Any], mark: str) -> list[str]:
             )
         found[text] = name
     return list(found)
-
-
-def _check_real(columns: dict[str, Any]) -> None:
-    for values in columns.values():
-        if isinstance(values, np.ndarray) and values.dtype.kind == "c":
-            raise ValueError(
-                f"`A` must hold real values in a list of edges; got {values.dtype}: write_mtx and "
-                "save_npz take them."
-            )
 
 
 def _write_table(name: str, columns: dict[str, Any]) -> None:

@@ -39,6 +39,13 @@ def ends_of(
                     f"`{name}` holds {side.dtype}, no integers: labels=True takes names"
                 )
         return tails.astype(np.int64), heads.astype(np.int64), None
+    if labels is True and tails.dtype == heads.dtype and tails.dtype.kind in "iu":
+        found, first, place = np.unique(
+            np.stack([tails, heads], 1).ravel(), return_index=True, return_inverse=True
+        )
+        order = np.argsort(first)
+        row, col = np.argsort(order).astype(np.int32)[place].reshape(-1, 2).T
+        return row, col, Labels(found[order].tolist())
     names = tails.tolist(), heads.tolist()
     if isinstance(labels, Labels):
         return *numbered(*names, labels), labels

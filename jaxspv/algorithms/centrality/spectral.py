@@ -21,7 +21,7 @@ from ...until import iteration_limit
 from ..common.derivatives import fixed_point
 from ..common.edges import vertices_of
 from ..common.sources import elsewhere, single_numbers
-from ..common.weights import check_weights, with_real_weights
+from ..common.weights import check_weights, over_largest, with_real_weights
 
 
 @result_tuple
@@ -266,8 +266,7 @@ def _length(x: Array) -> Array:
 
 def _scaled(x: Array, size_of: Callable[[Array], Array]) -> Array:
     """x over its size, or as it is where that is 0."""
-    top = jnp.minimum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).max / 8)  # 1 / top: no subnormal
-    unit = x / lax.stop_gradient(jnp.where(top != 0, top, 1))  # its squares, its sum are finite
+    unit = over_largest(x)
     size = size_of(unit)
     return jnp.where(size != 0, unit / jnp.where(size != 0, size, 1), x)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ..._core.compilation import by_numpy, known_while_tracing
 from ..._core.eager.kept import kept
@@ -160,3 +160,10 @@ def _facts(weights: Any, valid: Any, xp: Any) -> tuple[Any, ...]:
         xp.sum(finite),
         total(finite),
     )
+
+
+def over_largest(x: Array) -> Array:
+    """x over its largest magnitude, which derivatives take for a constant: sums and squares of the
+    result are finite. Zeros stay."""
+    top = jnp.minimum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).max / 8)  # 1 / top: no subnormal
+    return x / lax.stop_gradient(jnp.where(top != 0, top, 1))

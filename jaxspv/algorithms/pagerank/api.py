@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from ..._core.compilation import is_eager, on_gpu, scalar
 from ..._core.operation import Operation, typed
@@ -27,7 +27,7 @@ from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
 from ..common.sources import elsewhere, single_numbers
 from ..common.status import finished
-from ..common.weights import with_real_weights
+from ..common.weights import over_largest, with_real_weights
 from .jvp import implicit_tangent
 from .layout import check_strength, strength_of
 from .xla import pagerank_xla
@@ -163,8 +163,7 @@ def checked_personalization(
             raise ValueError("`personalization` must not be zero everywhere.")
     if exists is not None:
         p = jnp.where(exists, p, 0)
-    top = jnp.minimum(jnp.max(p), jnp.finfo(dtype).max / 8)  # 1 / top must not be subnormal
-    p = p / lax.stop_gradient(top)  # so that the sum does not overflow
+    p = over_largest(p)
     return p / jnp.sum(p)
 
 

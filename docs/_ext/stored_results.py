@@ -9,8 +9,8 @@ import re
 import shutil
 
 LINK = re.compile(r"\[([^\]\n]*)\]\((?!http)([\w./-]+\.(?:md|json|png|py))\)")
-GPU = "nvidia-h100-80gb-hbm3"  # of the first tables of RESULTS.md
-MACHINES = {"cpu": "a CPU", GPU: "an NVIDIA H100", "nvidia-h200": "an NVIDIA H200"}
+GPU = "nvidia-h200"  # of the first tables of RESULTS.md
+MACHINES = {"cpu": "a CPU", GPU: "an NVIDIA H200", "nvidia-h100-80gb-hbm3": "an NVIDIA H100"}
 TOC = "\n```{toctree}\n:hidden:\n\nprotocol\ntables\n```\n"
 BASELINES = (  # row of the short table: question, file, heading of ours, heading of theirs
     ("SpMV, 21 graphs, CPU: BCOO over jaxspv", "cpu/spmv.md", "jaxspv", "BCOO"),
@@ -62,8 +62,7 @@ def against(results: pathlib.Path) -> str:
         if ratios:
             low, high, which = min(ratios), max(ratios), " or ".join(sorted(names))
             lines.append(
-                f"| {name}, {len(ratios)} graphs, H100: the fastest peer ({which}, on an H200) "
-                "over jaxspv "
+                f"| {name}, {len(ratios)} graphs, H200: the fastest peer ({which}) over jaxspv "
                 f"| [{low:.3g} to {high:.3g}]({_page(f'{GPU}/{title.lower()}.md')}) |"
             )
     return "\n".join(lines) + "\n"
@@ -98,7 +97,7 @@ def peers(page: str, title: str) -> tuple[list[float], set[str]]:
     if not rows:
         return [], set()
     heads = [cell.strip() for cell in rows[0]]
-    ours, theirs = heads.index("jaxspv, inside jit"), heads.index("fastest peer, on an H200")
+    ours, theirs = heads.index("jaxspv, inside jit"), heads.index("fastest peer")
     found = [(row[ours].strip(" *"), row[theirs].strip(" *")) for row in rows[2:]]
     names = {name for row in rows[2:] if (name := row[heads.index("which")].strip())}
     ratios = [float(b.replace(",", "")) / float(a.replace(",", "")) for a, b in found if a and b]
@@ -111,12 +110,12 @@ def headline(page: str, graph: str = "rmat21") -> str:
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     heads = [cell.strip() for cell in rows[0]]
     (row,) = (dict(zip(heads, map(str.strip, r), strict=True)) for r in rows if graph in r[0])
-    ours, theirs = row["jaxspv, inside jit"], row["fastest peer, on an H200"]
+    ours, theirs = row["jaxspv, inside jit"], row["fastest peer"]
     entries = int(row["entries"].replace(",", "")) / 1e6
     return (
-        f"On one NVIDIA H100 a breadth-first search of a graph of {entries:.0f} million entries "
+        f"On one NVIDIA H200 a breadth-first search of a graph of {entries:.0f} million entries "
         f"takes **{ours} ms**; the fastest other program that we know of ({row['which']}) takes "
-        f"{theirs} ms on an H200. [All results]({_page('index.md')})\n"
+        f"{theirs} ms. [All results]({_page('index.md')})\n"
     )
 
 

@@ -38,6 +38,9 @@ class Labels:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __contains__(self, name: Any) -> bool:
+        return name in self._vertices
+
     def __repr__(self) -> str:
         return f"Labels of {len(self)} vertices"
 

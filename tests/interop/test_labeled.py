@@ -60,6 +60,7 @@ def test_names_of_a_networkx_graph():
     G = nx.Graph([("b", "a", {"w": 2.5}), ("a", (1, 2))])
     A, labels = jsp.from_networkx(G, weight="w", labels=True)
     assert labels.names == ["b", "a", (1, 2)] and len(labels) == 3
+    assert (1, 2) in labels and "c" not in labels
     np.testing.assert_array_equal(A.todense(), nx.to_numpy_array(G, weight="w"))
     some, labels = jsp.from_networkx(G, weight="w", nodelist=[(1, 2), "a"], labels=True)
     assert labels.names == [(1, 2), "a"] and some.todense().tolist() == [[0, 1], [1, 0]]

@@ -228,7 +228,7 @@ class Text:
         else:
             known = self.labels if isinstance(self.labels, Labels) else self.names
             tails, heads = numbered(tails.tolist(), heads.tolist(), known)
-            good = "" not in (known.names if isinstance(known, Labels) else known)
+            good = "" not in known
         if not good:
             raise ValueError("an end is no vertex, or has no name")
         return [tails, heads, *weights]

@@ -370,7 +370,8 @@ double delta_of(const Csr<I>& g, const Weights& weights, int threads) {
 }
 
 // Whether the sum at an edge of a reached vertex is no finite integer, and may have made a length wrong:
-// one that is too large does not, where the head has a finite length.
+// one that is too large does not, where the head has a finite length. A weight that is the largest
+// integer counts as infinity, so that no sum with it was a length.
 template <class T, class I>
 bool any_overflow(const Csr<I>& g, const T* w, const T* dist) {
   if constexpr (!std::is_integral_v<T>) {
@@ -380,7 +381,7 @@ bool any_overflow(const Csr<I>& g, const T* w, const T* dist) {
     for (I v = 0; v < g.rows; ++v)
       if (dist[v] != largest<T>()) far = std::max(far, dist[v]), low = std::min(low, dist[v]);
     for (I e = 0, end = g.entries(); e < end; ++e)
-      if (w[e] != largest<T>()) most = std::max(most, w[e]), least = std::min(least, w[e]);
+      most = std::max(most, w[e]), least = std::min(least, w[e]);
     auto wraps = [](T a, T b) {
       T sum;
       return __builtin_add_overflow(a, b, &sum) || sum == largest<T>();
@@ -388,10 +389,12 @@ bool any_overflow(const Csr<I>& g, const T* w, const T* dist) {
     if (!wraps(far, most) && !wraps(low, least)) return false;
     for (I u = 0; u < g.rows; ++u) {
       if (dist[u] == largest<T>()) continue;
-      for (I e = g.begin(u), stop = g.end(u); e < stop; ++e)
-        if (w[e] != largest<T>() && wraps(dist[u], w[e]) &&
-            (w[e] < 0 || dist[g.column(e)] == largest<T>()))
+      for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+        const T to = dist[g.column(e)];
+        if (w[e] == largest<T>() ? to == w[e] || std::min(dist[u], T(0)) + w[e] < to
+                                 : wraps(dist[u], w[e]) && (w[e] < 0 || to == largest<T>()))
           return true;
+      }
     }
     return false;
   }

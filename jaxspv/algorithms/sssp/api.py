@@ -42,7 +42,8 @@ class SSSP(NamedTuple):
         steps: int32, relaxation steps.
         converged: bool; False: a negative cycle is reachable (an eager call raises then), or
             `max_steps` were too few.
-        overflow: bool; a finite integer sum was clamped, and nothing shorter leads there.
+        overflow: bool; a sum of integers was clamped, and nothing shorter leads there: also with a
+            weight that is the largest integer, which counts as infinity.
         status: int32, 0 unless a kernel gave up; see `jaxspv.check`.
     """
 

@@ -100,17 +100,17 @@ def _stops_at_start(stop: Any, state: xla.State) -> Array:
 
 
 def overflow(graph, length) -> Array:
-    """Whether a clamped sum may have made a length wrong; edges are only checked if the extremes
-    could be clamped."""
+    """Whether a sum that wraps may have made a length wrong; edges are only checked if those of the
+    extremes do."""
     if jnp.issubdtype(length.dtype, jnp.floating):
         return jnp.bool_(False)
     top, zero = infinity(length.dtype), jnp.zeros((), length.dtype)
     valid = jnp.arange(graph.weights.shape[0], dtype=jnp.int32) < graph.indptr[-1]
     finite = jnp.where(length < top, length, zero)
-    weights = jnp.where(valid & (graph.weights < top), graph.weights, zero)
+    weights = jnp.where(valid, graph.weights, zero)
     high = wraps(jnp.max(finite, initial=0), jnp.max(weights, initial=0))
     low = wraps(jnp.min(finite, initial=0), jnp.min(weights, initial=0))
-    return lax.cond(high | low, xla.any_wraps, lambda *_: jnp.bool_(False), graph, length)
+    return lax.cond(high | low, xla.any_spoiled, lambda *_: jnp.bool_(False), graph, length)
 
 
 MOST_STEPS = np.int32(np.iinfo(np.int32).max)

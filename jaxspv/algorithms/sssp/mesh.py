@@ -26,7 +26,7 @@ from ..common.status import finished, without_negative_cycle
 from .api import SSSP, UNTIL
 from .forms import MOST_STEPS, width_over_mean
 from .tree.jvp import sum_to_root
-from .xla import clamped_length, extend, infinity, wraps
+from .xla import extend, infinity, spoiled
 
 
 class State(NamedTuple):
@@ -186,9 +186,8 @@ def _overflow(local: Local, length: Array) -> Array:
     if jnp.issubdtype(length.dtype, jnp.floating):
         return jnp.asarray(False)
     before, after, _ = _tight(local, length)
-    wrapped = (before < infinity(length.dtype)) & wraps(before, local.block.data)
-    wrapped &= clamped_length(after, local.block.data)
-    return local.total(jnp.any(wrapped).astype(jnp.int32)) > 0
+    wrong = jnp.any(spoiled(before, local.block.data, after))
+    return local.total(wrong.astype(jnp.int32)) > 0
 
 
 def tree_of(local: Local, length: Array, source: Array) -> Array:

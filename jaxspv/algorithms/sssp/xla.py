@@ -40,15 +40,19 @@ extend = min_extend.fn  # `length + weight`; integers: infinity absorbs, other s
 
 
 def wraps(length: Array, weight: Array) -> Array:
-    """Whether the sum of two finite integers is no finite length: clamped, or infinity itself."""
+    """Whether `extend` gives no sum of a finite integer and a weight: it is clamped, infinity
+    itself, or the weight is the largest integer, which counts as infinity."""
     assert min_extend.overflow is not None
-    return min_extend.overflow(length, weight)
+    top = infinity(length.dtype)
+    return (length != top) & (min_extend.overflow(length, weight) | (weight == top))
 
 
-def clamped_length(length: Array, weight: Array) -> Array:
-    """Whether a clamped sum may be the length of a vertex: one beyond the largest integer is not,
-    if the vertex has a finite length."""
-    return (length == infinity(length.dtype)) | (weight < 0)
+def spoiled(before: Array, weight: Array, after: Array) -> Array:
+    """Whether the length `after` of a head may be wrong because the sum at an edge wraps: nothing
+    shorter than the sum leads there."""
+    top = infinity(before.dtype)
+    infinite = (weight == top) & (jnp.minimum(before, 0) + weight < after)
+    return wraps(before, weight) & ((after == top) | (weight < 0) | infinite)
 
 
 def after(length: Array) -> Array:
@@ -247,11 +251,9 @@ def has_cycle(pred: Array) -> Array:
     return jnp.any(jump < n)
 
 
-def any_wraps(graph: OutEdges, length: Array) -> Array:
-    """Whether `length[u] + weight` is clamped for some edge u -> v of a reached vertex, and nothing
-    shorter than the largest length leads to v."""
+def any_spoiled(graph: OutEdges, length: Array) -> Array:
+    """Whether an edge spoils a length: see `spoiled`."""
     slot = jnp.arange(graph.indices.shape[0], dtype=jnp.int32)
     valid = slot < graph.indptr[-1]
     u = jnp.where(valid, _row_of(graph, slot), 0)
-    wrapped = wraps(length[u], graph.weights)
-    return jnp.any(valid & wrapped & clamped_length(length[graph.indices], graph.weights))
+    return jnp.any(valid & spoiled(length[u], graph.weights, length[graph.indices]))

@@ -210,6 +210,32 @@ def test_integer_lengths_clamp_and_tell():
     jsp.check(jsp.all_pairs_shortest_path_length(A))
 
 
+@pytest.mark.parametrize(
+    "method", ["native", "delta_stepping", "bellman_ford", "relaxation", "sharded"]
+)
+def test_a_weight_that_is_the_largest_integer(method):
+    """It counts as infinity, and `overflow` says where that may have made a length wrong."""
+    top = np.iinfo(np.int32).max
+    A = jsp.from_edges([0, 1, 0], [1, 2, 2], np.zeros(3, np.int32), shape=(3, 3))
+    for weights, distances, overflow in (
+        ((5, top, 9), [0, 5, 9], False),
+        ((5, 6, top), [0, 5, 11], False),
+        ((5, top, top), [0, 5, top], True),
+        ((top, 1, 9), [0, top, 9], True),
+        ((-5, top, top - 6), [0, -5, top - 6], False),
+        ((-5, top, top - 2), [0, -5, top - 2], True),
+    ):
+        if min(weights) < 0 and method == "delta_stepping":
+            continue
+        B = A.with_edge_data(np.array(weights, np.int32))
+        if method == "sharded":
+            found = jsp.sssp(jsp.shard(B, jax.make_mesh((1,), ("x",))), 0)
+        else:
+            found = jsp.sssp(B, 0, method=method)
+        assert found.distances.tolist() == distances
+        assert bool(found.overflow) == overflow, weights
+
+
 def test_pagerank_against_networkx():
     G = nx.gnp_random_graph(60, 0.05, seed=4, directed=True)
     p = {v: float(v % 3) for v in G}

@@ -105,6 +105,8 @@ def test_a_sum_beyond_the_integers_is_told():
     A = jsp.from_edges([0, 1], [1, 2], np.array([2**30, 2**30 + 7], np.int32), shape=(3, 3))
     G = graph_of(A.asformat("csr"), False)
     assert bool(run(G, 0).overflow) and not bool(run(G, 1).overflow)
+    G = G.with_data(jnp.asarray([3, 2**31 - 1], jnp.int32))  # which counts as infinity
+    assert run(G, 0).distances.tolist() == [0, 3, 2**31 - 1] and bool(run(G, 0).overflow)
 
 
 def test_new_values_of_another_sign_do_not_converge():

@@ -6,8 +6,9 @@ import dataclasses
 from typing import Any, Literal
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
+from .._core.compilation import one_program
 from .._core.indices import with_pattern
 from .._core.reductions import in_float32
 from ..algebra.operators import first
@@ -35,8 +36,9 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
 
     Returns:
         A matrix of the pattern and format of A (COO for a BitTiled), of floats; 0 where a sum is 0,
-        and NaN where the product of both sums is negative. float16 and bfloat16 are computed in
-        float32.
+        and NaN where the product of both sums is negative. Finite entries may have sums that floats
+        do not hold; an infinite entry becomes NaN, and others in its sums 0 ("row", "col") or NaN.
+        float16 and bfloat16 are computed in float32.
 
     Raises:
         ValueError: `mode` is none of these; "gcn" of a matrix that is not square.
@@ -55,8 +57,8 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
     if mode == "gcn" and A.shape[0] != A.shape[1]:
         raise ValueError(f"`A` must be square for `mode='gcn'`; got shape {A.shape}.")
     A = A if jnp.issubdtype(A.dtype, jnp.inexact) else A.astype(jnp.result_type(float))
-    dtype, A = A.dtype, A.with_data(in_float32(A.data))
-    row, col = A.rowcol()
+    dtype, (row, col) = A.dtype, A.rowcol()
+    A = A.with_data(one_program(_with_finite_sums, in_float32(A.data), row < A.shape[0]))
     wide = jnp.promote_types(A.dtype, jnp.float32)  # sums multiplied in half precision overflow
     one = jnp.ones((), wide)
     left = one if mode == "col" else take(aggregate(A, axis=1), row).astype(wide)
@@ -66,6 +68,14 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
     below = _geometric_mean(left, right) if mode in ("sym", "gcn") else left * right
     data = jnp.where(valid, A.data / below, 0).astype(dtype)
     return dataclasses.replace(A, data=data)
+
+
+def _with_finite_sums(data: Array, valid: Array) -> Array:
+    """The entries over a number that leaves them as they are or, if large, with finite sums."""
+    size = jnp.abs(data)
+    size = jnp.where(broadcast_rows(valid, data) & jnp.isfinite(size), size, 0)
+    limit = jnp.finfo(data.dtype).max / 2**31  # a sum has fewer terms
+    return data / lax.stop_gradient(jnp.maximum(jnp.max(size, initial=0) / limit, 1))
 
 
 def _geometric_mean(a: Array, b: Array) -> Array:

@@ -120,9 +120,9 @@ def test_products_of_large_degrees_fit_in_half_precision(mode):
     np.testing.assert_allclose(scaled.todense(), np.full((3, 3), 1 / 3), rtol=1e-3)
 
 
-@pytest.mark.parametrize("mode", ["sym", "gcn"])
-@pytest.mark.parametrize("size", [3e19, 1e38, 1e-23, 3e-38])
-def test_products_of_degrees_fit_in_float32(mode, size):
+@pytest.mark.parametrize("mode", ["sym", "gcn", "row", "col"])
+@pytest.mark.parametrize("size", [3e19, 3e38, 1e-23, 3e-38])
+def test_degrees_and_their_products_fit_in_float32(mode, size):
     A = jsp.from_dense(np.float32([[0, 1, 1], [1, 0, 0], [1, 0, 0]]))
 
     def scale(s):
@@ -135,6 +135,8 @@ def test_normalize_where_sums_vanish():
     A = jsp.from_dense(np.array([[1, -1], [0, 2]], np.float32))
     assert jsp.learning.normalize(A, "row").data.tolist() == [0, 0, 1]
     assert jsp.learning.normalize(A.astype(np.int32), "row").dtype == np.float32
+    scaled = jsp.learning.normalize(A.with_data(np.float32([np.inf, 1, 2])), "row")
+    np.testing.assert_array_equal(scaled.data, [np.nan, 0, 1])
     with pytest.raises(ValueError, match="`mode` must be"):
         jsp.learning.normalize(A, "both")
 

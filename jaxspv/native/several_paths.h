@@ -5,26 +5,27 @@
 #pragma once
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "convert.h"
+#include "semirings.h"
 
 namespace jaxspv {
-
-struct Path {
-  std::vector<Id> vertices, slots;  // of its edges
-  double length = 0;
-  size_t left = 0;  // where it leaves the path that it came from
-};
 
 template <class T>
 class SeveralPaths {
  public:
-  // A negative weight counts as 0; an infinite one, or NaN, is no edge.
+  using Length = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
+  struct Path {
+    std::vector<Id> vertices, slots;  // of its edges
+    Length length = 0;
+    size_t left = 0;  // where it leaves the path that it came from
+  };
+
+  // A negative weight counts as 0; an infinite one (the largest integer), or NaN, is no edge.
   SeveralPaths(const Matrix& g, const T* weight, Id target)
       : g_(g), weight_(weight), target_(target), ahead_(g.rows, kFar), far_(g.rows), from_(g.rows),
         slot_(g.rows), after_(g.rows, -1), child_(g.rows, -1), sibling_(g.rows, -1), seen_(g.rows, 0),
@@ -39,7 +40,7 @@ class SeveralPaths {
       queue.pop();
       if (length > ahead_[v]) continue;
       for (Id e = ptr[v]; e < ptr[v + 1]; ++e) {
-        const double sum = length + of(slot[e]);
+        const Length sum = plus(length, of(slot[e]));
         if (!(sum < ahead_[row[e]])) continue;
         ahead_[row[e]] = sum, after_[row[e]] = slot[e];
         queue.push({sum, row[e]});
@@ -52,10 +53,10 @@ class SeveralPaths {
   // At most k paths, shortest first. No more of them wait than are still to be found.
   std::vector<Path> run(Id source, Id k) {
     std::vector<Path> found;
-    std::map<std::pair<double, int64_t>, Path> waiting;  // by length, then in the order they were found
+    std::map<std::pair<Length, int64_t>, Path> waiting;  // by length, then in the order they were found
     const auto leave = [&](const Path& start, Id spur) {
       const size_t most = size_t(k) - found.size();
-      const double worst = waiting.size() < most ? kFar : waiting.rbegin()->first.first;
+      const Length worst = waiting.size() < most ? kFar : waiting.rbegin()->first.first;
       Path path;
       if (!search(spur) || !trace(start, worst, path)) return;
       waiting.emplace(std::make_pair(path.length, number_), std::move(path));
@@ -84,17 +85,19 @@ class SeveralPaths {
         }
         start.vertices.push_back(last.vertices[i]);
         start.slots.push_back(last.slots[i]);
-        start.length += of(last.slots[i]);
+        start.length = plus(start.length, of(last.slots[i]));
       }
     }
     return found;
   }
 
  private:
-  static constexpr double kFar = std::numeric_limits<double>::infinity();
-  using Queue = std::priority_queue<std::pair<double, Id>, std::vector<std::pair<double, Id>>, std::greater<>>;
+  using Item = std::pair<Length, Id>;
+  using Queue = std::priority_queue<Item, std::vector<Item>, std::greater<>>;
+  static constexpr Length kFar = largest<Length>();
 
-  double of(Id e) const { return weight_[e] < kFar ? std::max(0.0, double(weight_[e])) : kFar; }
+  Length of(Id e) const { return weight_[e] < largest<T>() ? std::max(Length(0), Length(weight_[e])) : kFar; }
+  static Length plus(Length a, Length b) { return MinExtend::apply(a, b); }
 
   // Closes a vertex, and bars those whose shortest path to the target passes it.
   void close(Id v) {
@@ -113,7 +116,7 @@ class SeveralPaths {
   bool search(Id spur) {
     ++number_;
     Queue queue;
-    const auto visit = [&](Id v, double length, Id from, Id slot) {
+    const auto visit = [&](Id v, Length length, Id from, Id slot) {
       if (seen_[v] != number_) seen_[v] = number_, far_[v] = kFar;
       if (!(length < far_[v])) return;
       far_[v] = length, from_[v] = from, slot_[v] = slot;
@@ -127,19 +130,19 @@ class SeveralPaths {
       if (barred_[v] != mark_) return end_ = v, true;
       for (Id e = g_.ptr[v]; e < g_.ptr[v + 1]; ++e) {
         const Id u = g_.idx[e];
-        const double w = of(e);
-        if (closed_[u] == mark_ || !(ahead_[u] < kFar) || !(w < kFar)) continue;
+        const Length through = plus(of(e), ahead_[u]);
+        if (closed_[u] == mark_ || !(through < kFar)) continue;
         if (v == spur && std::find(taken_.begin(), taken_.end(), u) != taken_.end()) continue;
-        visit(u, length + std::max(0.0, w + ahead_[u] - ahead_[v]), v, e);  // by reduced weights
+        visit(u, plus(length, std::max(Length(0), through - ahead_[v])), v, e);  // by reduced weights
       }
     }
     return false;
   }
 
   // The path of the last search, behind `start`; whether it is shorter than `worst`.
-  bool trace(const Path& start, double worst, Path& path) const {
-    double length = start.length + ahead_[end_];
-    for (Id v = end_; slot_[v] >= 0; v = from_[v]) length += of(slot_[v]);
+  bool trace(const Path& start, Length worst, Path& path) const {
+    Length length = plus(start.length, ahead_[end_]);
+    for (Id v = end_; slot_[v] >= 0; v = from_[v]) length = plus(length, of(slot_[v]));
     if (!(length < worst)) return false;
     path = start;
     path.length = length;
@@ -160,7 +163,7 @@ class SeveralPaths {
   const Matrix g_;
   const T* weight_;
   const Id target_;
-  std::vector<double> ahead_, far_;  // to the target; by reduced weights from where a search starts
+  std::vector<Length> ahead_, far_;  // to the target; by reduced weights from where a search starts
   std::vector<Id> from_, slot_;  // the vertex and the edge before, in a search
   std::vector<Id> after_, child_, sibling_;  // the tree of shortest paths to the target: the edge after
   std::vector<int64_t> seen_, closed_, barred_;  // by the last search, for the last path

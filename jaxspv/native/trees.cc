@@ -80,19 +80,23 @@ JAXSPV_HANDLER(k_shortest_paths) {
   std::fill(slots, slots + k * n, g.slots);
   std::fill(hops, hops + k, -1);
   const Id source = *array<Id>(call.operand(3), 0), target = *array<Id>(call.operand(4), 0);
-  auto run = [&](auto zero) {
+  with_values(call.operand(2).dtype, [&](auto zero) {
     using T = decltype(zero);
-    const T* weights = entries<T>(call.operand(2), g);
-    T* lengths = vector<T>(call.result(0), k);
-    std::fill(lengths, lengths + k, std::numeric_limits<T>::infinity());
-    count = 0;
-    if (!g.holds(source) || !g.holds(target)) return;
-    for (const Path& path : SeveralPaths<T>(g, weights, target).run(source, Id(k))) {
-      std::copy(path.vertices.begin(), path.vertices.end(), vertices + count * n);
-      std::copy(path.slots.begin(), path.slots.end(), slots + count * n);
-      lengths[count] = T(path.length);
-      hops[count++] = Id(path.slots.size());
+    if constexpr (std::is_same_v<T, uint8_t>) {
+      throw Invalid("weights must be numbers");
+    } else {
+      const T* weights = entries<T>(call.operand(2), g);
+      T* lengths = vector<T>(call.result(0), k);
+      std::fill(lengths, lengths + k, largest<T>());
+      count = 0;
+      if (!g.holds(source) || !g.holds(target)) return;
+      for (const auto& path : SeveralPaths<T>(g, weights, target).run(source, Id(k))) {
+        if (std::is_integral_v<T> && !(path.length < largest<T>())) break;  // nor do later ones fit
+        std::copy(path.vertices.begin(), path.vertices.end(), vertices + count * n);
+        std::copy(path.slots.begin(), path.slots.end(), slots + count * n);
+        lengths[count] = T(path.length);
+        hops[count++] = Id(path.slots.size());
+      }
     }
-  };
-  call.operand(2).dtype == abi::kF64 ? run(double()) : run(float());
+  });
 }

@@ -208,6 +208,24 @@ def test_several_paths_through_equal_and_repeated_edges():
             call()
 
 
+@pytest.mark.parametrize("backend", ["cpu", "xla"])
+def test_several_paths_of_integers(backend):
+    """Exact, and without the paths whose lengths reach the largest integer."""
+    top = np.iinfo(np.int32).max
+    A = jsp.from_edges([0, 0, 1, 2], [1, 2, 3, 3], np.zeros(4, np.int32), shape=(4, 4))
+    for weights, distances, overflow in (
+        ((2**24, 2**24, 1, 2), [2**24 + 1, 2**24 + 2, top], False),
+        ((top - 4, top - 4, 3, 4), [top - 1, top, top], True),
+        ((top - 4, top - 4, 3, top), [top - 1, top, top], True),
+        ((1, 2, 3, top), [4, top, top], True),
+    ):
+        A = A.with_edge_data(np.array(weights, np.int32))
+        found = jsp.k_shortest_paths(A, 0, 3, 3, backend=backend)
+        assert found.distances.dtype == np.int32 and found.distances.tolist() == distances
+        assert int(found.count) == np.sum(np.array(distances) < top)
+        assert found.path(0).tolist() == [0, 1, 3] and bool(found.overflow) == overflow
+
+
 def test_paths_of_many_vertices_without_detours_need_few_searches():
     """A path of 100,000 vertices and one detour: a search for each vertex would take hours."""
     n = 100_000

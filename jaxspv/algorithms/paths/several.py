@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.compilation import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
@@ -16,13 +17,16 @@ from ...formats import CSR
 from ...formats.csr import sorted_csr
 from ...graph import Graph, as_graph
 from ...native import bind
-from ...shapes import Count, Int, Matrix, Num
+from ...shapes import Bool, Count, Int, Matrix, Num
 from ...until import reached
 from ..common.edges import endpoints_of
 from ..common.sources import check_source
 from ..common.weights import check_weights, with_real_weights
 from ..sssp.api import sssp
 from ..sssp.forms import traced_delta
+from ..sssp.layout import with_lengths
+from ..sssp.native import refuse_tree
+from ..sssp.xla import extend, infinity
 
 
 @result_tuple
@@ -30,16 +34,20 @@ class ShortestPaths(NamedTuple):
     """The result of `k_shortest_paths`.
 
     Attributes:
-        distances: (k,) sums of the weights, ascending; inf where there are no more paths.
+        distances: (k,) sums of the weights, ascending; where there are no more paths inf, or the
+            largest integer.
         vertices: (k, n) int32, the vertices of each path, the source first; n behind the target.
         hops: (k,) int32, the edges of each path; -1 where there are no more.
         count: int32, the paths found.
+        overflow: bool; fewer than k were found, and lengths of others may reach the largest
+            integer: the greatest weights out of each vertex together do.
     """
 
     distances: Num[Array, " k"]
     vertices: Int[Array, "k n"]
     hops: Int[Array, " k"]
     count: Int[Array, ""]
+    overflow: Bool[Array, ""]
 
     def path(self, number: int) -> Int[np.ndarray, " hops"]:
         """Vertices of path `number`, from 0 on, both ends included; empty: there is none.
@@ -82,8 +90,9 @@ def k_shortest_paths(
         method: "native" (C++, on a CPU), "searches" (elsewhere), or None for these.
 
     Returns:
-        `ShortestPaths(distances, vertices, hops, count)`, float32 or the dtype of the weights.
-        Ties are broken deterministically, in an unspecified order.
+        `ShortestPaths(distances, vertices, hops, count, overflow)`, in the dtype of the weights
+        (booleans count as int32 ones, float16 and bfloat16 as float32). Ties are broken
+        deterministically, in an unspecified order.
 
     Raises:
         TypeError: G is no graph, a vertex no integer.
@@ -117,15 +126,23 @@ def k_shortest_paths(
         raise ValueError("`source` and `target` must each be one vertex.")
     if weighted:
         check_weights(graph, infinite=True)
-    A = sorted_csr(graph.out)
-    dtype = jnp.promote_types(A.dtype, jnp.float32)
-    data = A.data.astype(dtype) if weighted else jnp.ones(A.nse, dtype)
-    A = dataclasses.replace(A, data=data)
-    return op(A, source, target, k=int(k), backend=backend, method=method)[0]
+    A = sorted_csr(with_lengths(graph).out)
+    if not weighted:
+        A = dataclasses.replace(A, data=jnp.ones(A.nse, A.dtype))
+    found = op(A, source, target, k=int(k), backend=backend, method=method)[:4]
+    return ShortestPaths._make((*found, one_program(_left_out, A, found[3], k=int(k))))
+
+
+def _left_out(A: CSR, count: Array, *, k: int) -> Array:
+    """The field `overflow` of the result: a path has one edge out of a vertex at most."""
+    if jnp.issubdtype(A.dtype, jnp.floating):
+        return jnp.bool_(False)
+    most = jnp.zeros(A.shape[0], A.dtype).at[A.rowcol()[0]].max(A.data, mode="drop")
+    return (count < k) & (_sum(most) == infinity(A.dtype))
 
 
 class _Found(NamedTuple):
-    """Paths, best first or in no order; slots without one have distance inf.
+    """Paths, best first or in no order; slots without one have distance infinity.
 
     Attributes:
         distances: (k,).
@@ -150,32 +167,29 @@ class _Found(NamedTuple):
 
 def _types(A, source, target, *, k):
     each, number = typed(jnp.int32, k, A.shape[0]), typed(jnp.int32)
-    return ShortestPaths(typed(A.dtype, k), each, typed(jnp.int32, k), number), each
+    return typed(A.dtype, k), each, typed(jnp.int32, k), number, each
 
 
 def _tangent(primals, tangents, result, *, k):
     """The lengths follow the weights of the edges, which are in the slots of the result."""
-    slots = result[1]
-    return ShortestPaths(_total(tangents[0].data, slots), *[None] * 3), None  # type: ignore[arg-type]
+    return _total(tangents[0].data, result[4]), *[None] * 4
 
 
-op = Operation("k_shortest_paths", _tangent, types=_types)  # (paths, slots of their edges)
+# The fields of the result but for `overflow`, and (k, n) the slots of the edges of the paths.
+op = Operation("k_shortest_paths", _tangent, types=_types)
 
 
-@op.register("native", backend="cpu", refuse=bind.refused)
-def _native(A: CSR, source: Array, target: Array, *, k: int) -> tuple[ShortestPaths, Array]:
+@op.register("native", backend="cpu", refuse=lambda A, s, t, **_: refuse_tree(A, A.data, s))
+def _native(A: CSR, source: Array, target: Array, *, k: int) -> tuple[Array, ...]:
     """A search visits few vertices, in C++."""
-    paths, slots = _types(A, source, target, k=k)
     operands = A.indptr, A.indices, A.data, source, target
-    *found, slots = bind.call("k_shortest_paths", (*paths, slots), *operands)
-    return ShortestPaths(*found), slots
+    return bind.call("k_shortest_paths", _types(A, source, target, k=k), *operands)
 
 
 @op.register("searches")
-def _searches(A: CSR, source: Array, target: Array, *, k: int) -> tuple[ShortestPaths, Array]:
+def _searches(A: CSR, source: Array, target: Array, *, k: int) -> tuple[Array, ...]:
     """A search passes over the edges."""
-    n = A.shape[0]
-    inf = jnp.asarray(jnp.inf, A.dtype)
+    n, inf = A.shape[0], infinity(A.dtype)
     none = _Found(
         jnp.full(k, inf),
         jnp.full((k, n), n, jnp.int32),
@@ -185,7 +199,7 @@ def _searches(A: CSR, source: Array, target: Array, *, k: int) -> tuple[Shortest
     if n == 0 or A.nse == 0:
         path = none.at(0)
         path = path._replace(vertices=path.vertices.at[0].set(source))
-        path = path._replace(distances=inf * 0, hops=jnp.int32(0))
+        path = path._replace(distances=jnp.zeros_like(inf), hops=jnp.int32(0))
         found = none.put(jnp.where((source == target) & (source < n), 0, k), path)
         return _result(A, found, jnp.full((k, n), A.nse, jnp.int32))
     leave = _Leaving(A, target)
@@ -218,15 +232,22 @@ def _searches(A: CSR, source: Array, target: Array, *, k: int) -> tuple[Shortest
     return _result(A, found, slots)
 
 
-def _result(A: CSR, found: _Found, slots: Array) -> tuple[ShortestPaths, Array]:
-    distances = jnp.where(found.hops >= 0, _total(A.data, slots), jnp.inf)
+def _result(A: CSR, found: _Found, slots: Array) -> tuple[Array, ...]:
+    distances = jnp.where(found.hops >= 0, _total(A.data, slots), infinity(A.dtype))
     count = jnp.sum(found.hops >= 0, dtype=jnp.int32)
-    return ShortestPaths(distances, found.vertices, found.hops, count), slots
+    return distances, found.vertices, found.hops, count, slots
 
 
 def _total(weights: Array, slots: Array) -> Array:
     """The sums of the weights in slots, over the last axis; slots behind the end count 0."""
-    return jnp.sum(weights.at[slots].get(mode="fill", fill_value=0), axis=-1)
+    return _sum(weights.at[slots].get(mode="fill", fill_value=0))
+
+
+def _sum(lengths: Array) -> Array:
+    """Sums over the last axis; those of integers are clamped."""
+    if jnp.issubdtype(lengths.dtype, jnp.floating):
+        return jnp.sum(lengths, axis=-1)
+    return lax.reduce(lengths, jnp.zeros((), lengths.dtype), extend, (lengths.ndim - 1,))
 
 
 class _Known(NamedTuple):
@@ -265,19 +286,22 @@ class _Leaving:
 
     Attributes:
         h: (n,) distances to the target.
-        reduced: (nse,) `w(u, v) + h(v) - h(u)`, inf where v does not lead to the target.
+        reduced: (nse,) `w(u, v) + h(v) - h(u)`, infinity where v does not lead to the target.
     """
 
     def __init__(self, A: CSR, target: Array):
         self.A, self.target = A, target
         self.tail, self.head = endpoints_of(Graph(A))
-        self.delta = jnp.maximum(traced_delta(A.indptr, A.data), jnp.finfo(A.dtype).tiny)
+        self.delta, self.far = traced_delta(A.indptr, A.data), infinity(A.dtype)
+        if jnp.issubdtype(A.dtype, jnp.floating):
+            self.delta = jnp.maximum(self.delta, jnp.finfo(A.dtype).tiny)
         back = Graph(A.T.asformat("csr"))
         h = sssp(back, target, delta=self.delta, parents=False).distances
         before, after = (h.at[v].get(mode="fill", fill_value=0) for v in (self.tail, self.head))
-        led = jnp.isfinite(before) & jnp.isfinite(after)
-        safe = jnp.where(led, after, 0) - jnp.where(led, before, 0)
-        self.reduced = jnp.where(led, jnp.maximum(A.data + safe, 0), jnp.inf)
+        length = extend(A.data, after)
+        led = (before < self.far) & (length < self.far)
+        reduced = jnp.where(led, length, 0) - jnp.where(led, before, 0)
+        self.reduced = jnp.where(led, jnp.maximum(reduced, 0), self.far)
 
     def places(self, known: _Known) -> Array:
         """(n + 1,) from each place on the first whose vertex has an edge that a search may enter.
@@ -291,7 +315,7 @@ class _Leaving:
             following = known.vertices[row].at[at + 1].get(mode="fill", fill_value=n)
             return free & ~((known.alike[row] > at) & (following == self.head))
 
-        free = lax.fori_loop(0, known.alike.shape[0], open_, ahead & jnp.isfinite(self.reduced))
+        free = lax.fori_loop(0, known.alike.shape[0], open_, ahead & (self.reduced < self.far))
         end = known.position.at[self.target].get(mode="fill", fill_value=n)  # is there already
         place = jnp.full(n + 1, n, jnp.int32).at[end].set(end)
         return lax.cummin(place.at[jnp.where(free, at, n + 1)].set(at, mode="drop"), reverse=True)
@@ -307,13 +331,13 @@ class _Leaving:
             return flags.at[head].get(mode="fill", fill_value=False)
 
         shut = at(passed) | ((tail == spur) & at(closed))
-        lengths = jnp.where(shut, jnp.inf, self.reduced)
+        lengths = jnp.where(shut, self.far, self.reduced)
         graph = Graph(dataclasses.replace(self.A, data=lengths))
         tree = sssp(graph, spur, until=reached(self.target), delta=self.delta)
-        valid = jnp.isfinite(tree.distances.at[self.target].get(mode="fill", fill_value=jnp.inf))
+        valid = jnp.any((jnp.arange(n) == self.target) & (tree.distances < self.far))
         vertices, hops = self._joined(path, place, tree.parents, valid)
         length = _total(self.A.data, self.slots(vertices, hops))
-        distance = jnp.where(valid, length, jnp.inf)
+        distance = jnp.where(valid, length, self.far)
         return _Found(distance, vertices, hops, place)
 
     def _joined(self, path, place, parents, valid):
@@ -348,7 +372,7 @@ class _Leaving:
         here = following.at[self.tail].get(mode="fill", fill_value=n) == self.head
         here &= self.tail < n
         tail, nse = jnp.where(here, self.tail, n), self.A.nse
-        least = jnp.full(n, jnp.inf, self.A.dtype).at[tail].min(self.A.data, mode="drop")
+        least = jnp.full(n, self.far).at[tail].min(self.A.data, mode="drop")
         here &= self.A.data == least.at[tail].get(mode="fill", fill_value=0)
         slot = jnp.full(n, nse, jnp.int32)
         slot = slot.at[jnp.where(here, tail, n)].min(jnp.arange(nse, dtype=jnp.int32), mode="drop")

@@ -131,9 +131,9 @@ def _sorted(row: Array, col: Array) -> tuple[Array, Array, Array]:
     return (sort_in_two_passes if for_cuda() else sort_in_one_pass)(row, col)
 
 
-def in_order(slots: Any, count: Any, format: str) -> bool:
-    """Whether concrete edges are listed as a matrix of the format lists its slots."""
-    if int(count) != slots.shape[0] or (format not in ("csr", "coo") and slots.shape[0] > 1):
+def by_rows(slots: Any, count: Any) -> bool:
+    """Whether concrete edges are listed as COO and CSR list their slots, each once."""
+    if int(count) != slots.shape[0]:
         return False
     xp = np if isinstance(slots, np.ndarray) else jnp
     return bool((slots == xp.arange(slots.shape[0])).all())
@@ -141,12 +141,11 @@ def in_order(slots: Any, count: Any, format: str) -> bool:
 
 def noted(A: SparseMatrix, coo: COO, slots: Any, count: Any) -> SparseMatrix:
     """`A`, made of the sorted `coo`, with the note of its edges, which are at `slots` of `coo`."""
-    number = slots.shape[0]
-    if in_order(slots, count, A.format):
-        edges = Edges(number, True, functools.partial(jnp.arange, number, dtype=A.index_dtype))
-    else:
-        source = None if A.format in ("csr", "coo") else coo
-        edges = Edges(number, False, functools.partial(moved, type(A), A.nse, source, slots))
+    number, source = slots.shape[0], None if A.format in ("csr", "coo") else coo
+    made = functools.partial(moved, type(A), A.nse, source, slots)
+    if (listed := by_rows(slots, count)) and source is None:
+        made = functools.partial(jnp.arange, number, dtype=A.index_dtype)
+    edges = Edges(number, listed, made)
     return dataclasses.replace(A, edges=edges)  # pyright: ignore[reportArgumentType]
 
 

@@ -26,7 +26,7 @@ from .arguments import (
     smallest_square,
     values_in,
 )
-from .edges import in_order, joined_host, moved, noted, unique_host, unique_traced
+from .edges import by_rows, joined_host, moved, noted, unique_host, unique_traced
 
 
 def from_edges(
@@ -92,7 +92,8 @@ def from_edges(
     sort = unique_host if on_host else unique_traced
     row, col, slots, count = sort(row, col, shape, dtype)
     edges = slots.shape[0]
-    if nse is None and not return_slots and not (concrete and in_order(slots, count, format)):
+    in_order = concrete and (format in ("csr", "coo") or edges < 2) and by_rows(slots, count)
+    if nse is None and not return_slots and not in_order:
         nse = edges + 1 if not concrete or int(count) == edges else None
     capacity = checked_capacity(nse, count, concrete, edges)
     over = count > capacity

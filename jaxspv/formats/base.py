@@ -247,9 +247,8 @@ def _noted(converted: Any, A: SparseMatrix, name: str) -> Any:
     if converted is A or not hasattr(converted, "edges") or name not in FORMATS:
         return converted
     assert A.edges is not None
-    in_order = A.edges.in_order and {name, A.format} <= {"coo", "csr"}
-    edges = Edges(A.edges.number, in_order, functools.partial(_slots_after, A, name))
-    return dataclasses.replace(converted, edges=edges)
+    slots = functools.partial(_slots_after, A, name)
+    return dataclasses.replace(converted, edges=Edges(A.edges.number, A.edges.by_rows, slots))
 
 
 def _slots_after(A: SparseMatrix, name: str) -> Array:

@@ -74,12 +74,12 @@ class Edges:
 
     Attributes:
         number: of edges.
-        in_order: whether they are listed as the slots are, each once.
+        by_rows: whether they are listed as COO and CSR list their slots, each once.
         slots: gives the slot of each, (number,); `nse` where it was dropped.
     """
 
     number: int
-    in_order: bool
+    by_rows: bool
     slots: Callable[[], Array]
 
 
@@ -198,14 +198,16 @@ class Stored(SciPyMethods):
         >>> A.with_data(jnp.ones((2, 8))).todense().shape
         (2, 2, 8)
         """
-        made_of = self.edges
-        if made_of is not None and not made_of.in_order and made_of.number == self.nse > 1:
+        new, made_of = self._with_slots(data), self.edges
+        if made_of is None or made_of.number != self.nse or self.nse < 2:
+            return new
+        if not (made_of.by_rows and getattr(self, "format", None) in ("coo", "csr")):
             raise ValueError(
                 "`data` may be meant two ways: this matrix was made of as many edges as it has "
                 "slots, in another order. In the order of the edges: `with_edge_data(data)`; in "
                 "that of the slots: `with_edge_data(jnp.arange(A.nse), data)`."
             )
-        return self._with_slots(data)
+        return new
 
     def _with_slots(self, data: Any) -> Self:
         """`with_data` of what is known to be in slot order."""

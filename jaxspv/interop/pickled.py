@@ -35,7 +35,7 @@ def _reduced(self: Any, protocol: Any) -> Any:
         return object.__reduce_ex__(self, protocol)
     state = tuple(self) if isinstance(self, tuple) else dict(vars(self))
     if isinstance(state, dict) and isinstance(edges := state.get("edges"), Edges):
-        state["edges"] = edges.number, edges.in_order, edges.slots()
+        state["edges"] = edges.number, edges.by_rows, edges.slots()
     return unpickled, (*place, state)
 
 
@@ -46,8 +46,8 @@ def unpickled(place: str, name: str, state: Any) -> Any:
     if isinstance(state, tuple):
         return tuple.__new__(cls, state)
     if state.get("edges") is not None:
-        number, in_order, slots = state["edges"]
-        state = state | {"edges": Edges(number, in_order, functools.partial(jnp.asarray, slots))}
+        number, by_rows, slots = state["edges"]
+        state = state | {"edges": Edges(number, by_rows, functools.partial(jnp.asarray, slots))}
     made = object.__new__(cls)
     made.__dict__.update(state)
     return made

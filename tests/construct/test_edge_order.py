@@ -4,6 +4,7 @@ import pickle
 
 import jax
 import jax.numpy as jnp
+import networkx
 import numpy as np
 import pytest
 import scipy.sparse
@@ -87,8 +88,23 @@ def test_as_many_slots_as_edges_by_request_are_refused_as_ambiguous():
     A = jsp.from_edges(ROW, COL, W, shape=SHAPE, nse=5)
     with pytest.raises(ValueError, match="may be meant two ways.*with_edge_data"):
         A.with_data(W)
+    with pytest.raises(ValueError, match=r"shape \(5,\).*got \(3,\)"):
+        A.with_data(W[:3])
     kept = A.with_edge_data(jnp.arange(A.nse), A.data)
     np.testing.assert_array_equal(kept.todense(), dense(W))
+
+
+def test_slots_that_are_in_the_order_of_the_edges_again():
+    graph = networkx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")])
+    A = jsp.from_networkx(graph, format="csr")
+    assert A.nse == 3
+    for M in (
+        A,
+        A.tocoo(),
+        A.asformat("csc").tocoo(),
+        pickle.loads(pickle.dumps(A.tocsc())).tocsr(),
+    ):
+        assert M.with_data(jnp.arange(3.0)).todense().tolist() == [[0, 0, 0], [0, 0, 1], [2, 0, 0]]
 
 
 def test_repeated_edges_are_joined_as_asked():

@@ -104,7 +104,7 @@ def nbunch(G: ConvertedGraph, nodes: Any) -> Iterable:
                     yield node
         except TypeError as error:
             if "iter" in error.args[0]:
-                text = "nbunch is not a node or a sequence of nodes."
+                text = f"Node {nodes} is not in the graph."
             elif "hashable" in error.args[0]:
                 text = f"Node {node} in sequence nbunch is not a valid node."
             else:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 
 import networkx as nx
 import nx_cases
@@ -310,6 +311,47 @@ single_source_dijkstra
 PATHS = {n for n in CALLS if n.endswith("_path") and n != "has_path"}
 PATHS |= {"all_pairs_dijkstra", "single_source_dijkstra", "single_source_bellman_ford"}
 PATHS |= {"multi_source_dijkstra", "bidirectional_dijkstra"}
+
+
+WRONG = {  # arguments by functions; 9 is no node, 3 is not reached from 0
+    "astar_path astar_path_length bellman_ford_path bellman_ford_path_length bidirectional_dijkstra"
+    " dijkstra_path dijkstra_path_length has_path shortest_path shortest_path_length"
+    " single_source_bellman_ford single_source_dijkstra": [(0, 3), (0, 9), (9, 0), (9, 9)],
+    "shortest_path shortest_path_length": [(9,), (None, 9)],
+    "ancestors bfs_edges bfs_successors descendants single_source_shortest_path": [(9,)],
+    "average_clustering clustering eccentricity": [(9,)],
+}
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
+def test_errors_say_what_those_of_networkx_say(kind):
+    pytest.importorskip("networkx", "3.6")  # other words before
+    G = kind([(0, 1), (1, 2), (3, 4)])
+
+    def said(function, G, *args, **named):
+        try:
+            value = function(G, *args, **named)
+            return list(value) if hasattr(value, "__next__") else value
+        except nx.NetworkXException as error:
+            return type(error), str(error)
+
+    for names, calls in WRONG.items():
+        for name, args in itertools.product(names.split(), calls):
+            C, methods = converted(name, G), [{}]
+            if name.startswith("shortest"):
+                methods += [{"weight": "weight", "method": m} for m in ("dijkstra", "bellman-ford")]
+            for how in methods:
+                found = said(getattr(backend, name), C, *args, **how)
+                assert found == said(original(name), G, *args, **how), (name, args, how)
+    with pytest.raises(ValueError, match=r"^max\(\)"):
+        backend.k_core(converted("k_core", kind()))
+
+
+def test_label_propagation_gives_a_view_as_networkx_does():
+    G = nx.disjoint_union(nx.complete_graph(3), nx.complete_graph(4))
+    found = backend.label_propagation_communities(converted("", G))
+    wanted = nx.community.label_propagation_communities(G)
+    assert type(found) is type(wanted) and list(found) == list(wanted)
 
 
 def test_hits_refuses_a_method_that_networkx_does_not_know():

@@ -46,7 +46,7 @@ def label_propagation_communities(G):
     found = label_propagation(simple_pattern(G), STEPS)
     if not bool(found.converged):
         raise NotImplementedError(f"labels still change after {STEPS} steps")
-    return groups(G, np.asarray(found.labels)[: len(G)])
+    return dict(enumerate(groups(G, np.asarray(found.labels)[: len(G)]))).values()
 
 
 @also("fast_label_propagation_communities")

@@ -44,9 +44,7 @@ def core_number(G):
 
 
 def _largest(cores: np.ndarray) -> int:
-    if not len(cores):
-        raise ValueError("max() iterable argument is empty")
-    return int(cores.max())
+    return int(cores.max()) if len(cores) else max(())  # which raises
 
 
 @implements

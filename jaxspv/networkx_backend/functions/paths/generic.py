@@ -14,6 +14,12 @@ from ...results import ascending, pairs, paths, vertex
 from ...searches import as_numbers, distances, levels, queue
 from . import unweighted, weighted
 
+MISSING = {  # what NetworkX says of a source or a target that is no node, by the way
+    "unweighted": "Source {} not in G",
+    "dijkstra": "Node {} not found in graph",
+    "bellman-ford": "Source {} not in G",
+}
+
 
 def _way(weight: str | None, method: str) -> str:
     if method not in ("dijkstra", "bellman-ford"):
@@ -52,7 +58,7 @@ def shortest_path(G, source=None, target=None, weight=None, method="dijkstra"):
 
         return each()
     end = source if target is None else target
-    start = vertex(G, end, f"{'Source' if target is None else 'Target'} {end} not in G")
+    start = vertex(G, end, MISSING[way].format(end))
     order, _, parents = _tree(G, start, weight, "out" if target is None else "in", negative)
     return paths(G, order, parents, backward=target is not None)
 
@@ -78,9 +84,10 @@ def shortest_path_length(G, source=None, target=None, weight=None, method="dijks
             return weighted.all_pairs_dijkstra_path_length(G, weight=weight)
         return weighted.all_pairs_bellman_ford_path_length(G, weight=weight)
     end, direction = (source, "out") if target is None else (target, "in")
-    start = vertex(G, end, f"{'Source' if target is None else 'Target'} {end} not in G")
     if way == "unweighted":
+        start = vertex(G, end, f"Source {end} is not in G")
         found = levels(G, start, direction)
         return pairs(G, ascending(found, found >= 0), found)
+    start = vertex(G, end, MISSING[way].format(end))
     order, numbers, _ = _tree(G, start, weight, direction, way == "bellman-ford")
     return pairs(G, order, numbers)

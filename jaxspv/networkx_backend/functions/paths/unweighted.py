@@ -102,20 +102,23 @@ def has_path(G, source, target):
     return bool(levels(G, s, target=t)[t] >= 0)
 
 
+def _start(G: ConvertedGraph, source: Any) -> int:
+    if source not in G:
+        kind = "digraph" if G.is_directed() else "graph"
+        raise nx.NetworkXError(f"The node {source} is not in the {kind}.")
+    return G.index[source]
+
+
 @implements
 def descendants(G, source):
     """The vertices reached from the source, without it."""
-    if source not in G:
-        raise nx.NetworkXError(f"The node {source} is not in the digraph.")
-    return set(labels(G, np.flatnonzero(levels(G, G.index[source]) > 0)))
+    return set(labels(G, np.flatnonzero(levels(G, _start(G, source)) > 0)))
 
 
 @implements
 def ancestors(G, source):
     """The vertices from which the source is reached, without it."""
-    if source not in G:
-        raise nx.NetworkXError(f"The node {source} is not in the digraph.")
-    return set(labels(G, np.flatnonzero(levels(G, G.index[source], "in") > 0)))
+    return set(labels(G, np.flatnonzero(levels(G, _start(G, source), "in") > 0)))
 
 
 @implements
@@ -145,9 +148,7 @@ def bfs_layers(G, sources):
 
 def _tree(G: ConvertedGraph, source: Any, depth_limit: int | None) -> Iterator[tuple[Any, Any]]:
     """(parent, child) in the order in which a queue reaches the children."""
-    if source not in G:
-        raise nx.NetworkXError(f"The node {source} is not in the graph.")
-    found = levels(G, G.index[source])
+    found = levels(G, _start(G, source))
     layers, parents = queue(G, np.where(within(found, depth_limit), found, -1))
     children = np.concatenate(layers)[1:]
     return zip(labels(G, parents[children]), labels(G, children), strict=True)

@@ -121,7 +121,10 @@ def single_source_dijkstra_path_length(G, source, cutoff=None, weight="weight"):
 
 
 def _length_and_path(G, source, target, weight, text, *, negative=False) -> tuple[Any, list]:
-    s = vertex(G, source, f"Node {source} not found in graph")
+    text_of_source = f"Node {source} not found in graph"
+    if negative and source != target:
+        text_of_source = f"Source {source} not in G"
+    s = vertex(G, source, text_of_source)
     if source == target:
         return 0, [source]
     # a search that stops at the target does not see every negative cycle
@@ -133,7 +136,7 @@ def _length_and_path(G, source, target, weight, text, *, negative=False) -> tupl
 @implements
 def dijkstra_path(G, source, target, weight="weight"):
     """A shortest path."""
-    return _length_and_path(G, source, target, weight, f"No path to {target}.")[1]
+    return single_source_dijkstra(G, source, target, weight=weight)[1]
 
 
 @implements
@@ -155,18 +158,20 @@ def bidirectional_dijkstra(G, source, target, weight="weight"):
 @implements
 def astar_path(G, source, target, heuristic=None, weight="weight", *, cutoff=None):
     """A shortest path, without a heuristic."""
+    vertex(G, source, f"Source {source} is not in G")
+    vertex(G, target, f"Target {target} is not in G")
     return _between(G, source, target, weight)[1]
 
 
 @implements
 def astar_path_length(G, source, target, heuristic=None, weight="weight", *, cutoff=None):
     """The length of a shortest path; see `astar_path`."""
+    if source not in G or target not in G:
+        raise nx.NodeNotFound(f"Either source {source} or target {target} is not in G")
     return _between(G, source, target, weight)[0]
 
 
 def _between(G, source, target, weight):
-    if source not in G or target not in G:
-        raise nx.NodeNotFound(f"Either source {source} or target {target} is not in G")
     text = f"Node {target} not reachable from {source}"
     return _length_and_path(G, source, target, weight, text)
 
@@ -249,7 +254,9 @@ def _bellman_ford(G, source, weight) -> tuple[np.ndarray, np.ndarray]:
 def single_source_bellman_ford(G, source, target=None, weight="weight"):
     """Lengths and paths from the source, or to one target; lengths may be negative."""
     if target is not None:
-        text = f"Node {target} not reachable from {source}"
+        if source == target:
+            vertex(G, source, f"Node {source} is not found in the graph")
+        text = f"Target {target} cannot be reached from given sources"
         return _length_and_path(G, source, target, weight, text, negative=True)
     return _both(G, *_bellman_ford(G, source, weight), weight, None)
 
@@ -271,8 +278,7 @@ def single_source_bellman_ford_path_length(G, source, weight="weight"):
 @implements
 def bellman_ford_path(G, source, target, weight="weight"):
     """A shortest path; lengths may be negative."""
-    text = f"Node {target} not reachable from {source}"
-    return _length_and_path(G, source, target, weight, text, negative=True)[1]
+    return single_source_bellman_ford(G, source, target, weight)[1]
 
 
 @implements

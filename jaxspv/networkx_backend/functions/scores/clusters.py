@@ -87,9 +87,7 @@ def clustering(G, nodes=None, weight=None):
 @implements
 def average_clustering(G, nodes=None, weight=None, count_zeros=True):
     """The mean of the coefficients."""
-    values = list(
-        chosen(G, None if nodes is None else list(nodes), _coefficients(G, weight)).values()
-    )
+    values = list(chosen(G, nodes, _coefficients(G, weight)).values())
     if not count_zeros:
         values = [v for v in values if abs(v) > 0]
     return sum(values) / len(values)

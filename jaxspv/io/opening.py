@@ -75,7 +75,7 @@ def loaded(lines: Sequence[str], dtype: np.dtype, **how: Any) -> np.ndarray:
     """The rows of lines, by `np.loadtxt`; ValueError where one does not fit the dtype."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-        warnings.simplefilter("error", DeprecationWarning)  # 1.5 as integer, before NumPy 2.4
+        warnings.simplefilter("error", DeprecationWarning)  # 1.5 as integer, in NumPy 2.0
         return np.loadtxt(lines, dtype, comments=None, ndmin=1, **how)
 
 

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import re
+import warnings
 
 import jax.numpy as jnp
 import networkx as nx
@@ -90,6 +91,7 @@ def test_dtypes_and_formats(write):
 
 WRONG = {
     "0 1\n0 x\n": ({}, r"line 2: `target` must be an integer; got 'x' \(labels=True takes"),
+    "0 1\n1.5 0\n": ({}, "line 2: `source` must be an integer; got '1.5'"),
     "# c\n\n0 1\n0\n": ({}, "line 4: it has 1 columns, and `target` is column 1"),
     "0 1\n1 -3\n": ({}, "line 2: a vertex must be >= 0; got -3"),
     "0 1\n1 2\n2 9\n": ({"shape": (4, 4)}, r"line 3: a vertex must be in \[0, 4\); got 9"),
@@ -119,6 +121,25 @@ def test_wrong_lines_are_named(tmp_path, text):
     with pytest.raises(ValueError, match=message) as error:
         jsp.read_edgelist(path, **how)
     assert str(path) in str(error.value) or "`" in str(error.value)[:12]
+
+
+def test_a_numpy_that_cuts_numbers_to_integers(write, monkeypatch):
+    """2.0 does in `loadtxt`, with a warning; where it is an error, a ValueError."""
+    load = np.loadtxt
+
+    def cutting(lines, *args, **how):
+        whole = [re.sub(r"\.\d+", "", line) for line in lines]
+        if whole != lines:
+            try:
+                warnings.warn("parsing an integer via a float", DeprecationWarning, stacklevel=1)
+            except DeprecationWarning as error:
+                raise ValueError("could not convert string '1.5' to int64") from error
+        return load(whole, *args, **how)
+
+    monkeypatch.setattr(np, "loadtxt", cutting)
+    assert jsp.read_edgelist(write("0 1\n1 0\n")).nnz == 2
+    with pytest.raises(ValueError, match=r"line 2: `source` must be an integer; got '1.5'"):
+        jsp.read_edgelist(write("0 1\n1.5 0\n"))
 
 
 def test_a_vertex_far_away_needs_no_offsets(write):

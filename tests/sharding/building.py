@@ -139,6 +139,9 @@ def read(mesh_of):
             assert G.symmetric == (name == "s.mtx")
         jsp.write_mtx(folder / "k.mtx", skew - skew.T)
         is_matrix(jsp.sharding.shard_file(folder / "k.mtx", mesh=mesh), skew - skew.T)
+        text = (folder / "s.mtx").read_text().replace("symmetric", "hermitian", 1)
+        (folder / "h.mtx").write_text(text)
+        is_matrix(jsp.sharding.shard_file(folder / "h.mtx", mesh=mesh), general + general.T)
         lines = "".join(f"{r},{c},{v}\r\n" for r, c, v in zip(row, col, value, strict=True))
         with gzip.open(folder / "e.csv.gz", "wt", newline="") as file:
             file.write("# edges\r\nfrom,to,km\r\n\r\n" + lines)

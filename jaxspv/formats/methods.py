@@ -46,13 +46,16 @@ FUNCTIONS = {  # of scipy.sparse -> what does the same
     "eye": "`jsp.diag(jnp.ones(n))`",
     "eye_array": "`jsp.diag(jnp.ones(n))`",
     "find": "`A.rowcol()` and `A.data`",
-    "hstack": "`jsp.from_scipy(scipy.sparse.hstack(...))`",
     "identity": "`jsp.diag(jnp.ones(n))`",
     "issparse": "`isinstance(A, jsp.CSR)`",
+    "random": "`jsp.generators.erdos_renyi`",
     "random_array": "`jsp.generators.erdos_renyi`",
     "tril": "`jsp.select(A, jsp.operators.tril)`",
     "triu": "`jsp.select(A, jsp.operators.triu)`",
-    "vstack": "`jsp.from_scipy(scipy.sparse.vstack(...))`",
+}
+FUNCTIONS |= {
+    name: f"`jsp.from_scipy(scipy.sparse.{name}(...))`"
+    for name in "block_array bmat hstack kronsum vstack".split()
 }
 FUNCTIONS |= {f"{k[:3]}_matrix": FUNCTIONS[f"{k[:3]}_array"] for k in ("csr", "csc", "coo")}
 ELEMENTWISE = frozenset(

@@ -15,9 +15,12 @@ FAMILIAR = {  # name in NetworkX, SciPy, LAGraph, python-graphblas or PyG -> nam
     "all_pairs_dijkstra_path_length": "all_pairs_shortest_path_length",
     "astar_path": "astar",
     "bellman_ford": "sssp",
+    "breadth_first_order": "bfs",
     "breadth_first_search": "bfs",
     "coalesce": "from_edges",
+    "diags_array": "diag",
     "dijkstra": "sssp",
+    "floyd_warshall": "all_pairs_shortest_path_length",
     "from_coo": "from_edges",
     "from_pandas": "io.from_table",
     "from_pandas_edgelist": "io.from_table",
@@ -45,6 +48,7 @@ FAMILIAR = {  # name in NetworkX, SciPy, LAGraph, python-graphblas or PyG -> nam
     "triangles": "triangle_count",
     "weakly_connected_components": "connected_components",
     "write_edges": "write_edgelist",
+    "yen": "k_shortest_paths",
 }
 
 

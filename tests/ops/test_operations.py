@@ -286,7 +286,7 @@ def test_bad_input_is_named():
         (lambda: A[0, 1, 2], IndexError, "two indices"),
         (lambda: A[[0, 1], [0, 1, 2]], IndexError, r"one length; got 2 and 3.*np.ix_"),
         (lambda: A[[0, 1], [0, 4]], IndexError, r"`j` must lie in \[-4, 4\); got 4"),
-        (lambda: A[[[0, 1]], [[0, 1]]], TypeError, "1-D array of integers"),
+        (lambda: A[[[0, 1]], [[0, 1]]], TypeError, r"1-D array of integers.*`A\[i.ravel\(\), j"),
         (lambda: A["x"], TypeError, "`i` must be an integer, a slice"),
         (
             lambda: A[np.ones(2, bool)],

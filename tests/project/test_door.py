@@ -28,6 +28,8 @@ pytestmark = pytest.mark.fast
         ("from_pandas", "did you mean `jsp.io.from_table`?"),
         ("Matrix", "did you mean `jsp.from_edges`?"),
         ("subgraph", "did you mean `jsp.extract`?"),
+        ("yen", "did you mean `jsp.k_shortest_paths`?"),
+        ("bmat", "use `jsp.from_scipy(scipy.sparse.bmat(...))`"),
         ("format", "has no attribute 'format'"),
     ],
 )

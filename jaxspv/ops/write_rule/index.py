@@ -116,9 +116,9 @@ def as_index(name: str, index: Any, extent: int) -> Index:
     if array.size == 0:
         array = np.zeros(array.shape, np.int32)
     if array.ndim > 1 or not jnp.issubdtype(array.dtype, jnp.integer):
-        raise TypeError(
-            f"`{name}` must be an integer, a slice, or a 1-D array of integers; got {index!r}."
-        )
+        hint = " Values at pairs of places: `A[i.ravel(), j.ravel()]`." if array.ndim > 1 else ""
+        right = "an integer, a slice, or a 1-D array of integers"
+        raise TypeError(f"`{name}` must be {right}; got {index!r}.{hint}")
     point = array.ndim == 0
     if is_concrete(array):  # by NumPy: no programs
         array = np.atleast_1d(np.asarray(array))

@@ -47,7 +47,7 @@ from .products.mxv.api import mxv, vxm
 from .reduce import reduce
 from .structure import diag
 from .sugar import added, item, matmul, rmatmul, scaled, subtracted
-from .write_rule.call import Options, call, format_of
+from .write_rule.call import Options, call, format_of, operand
 from .write_rule.entries import entries_of, keep
 
 EXTREMES = {"min": (min_, jnp.minimum), "max": (max_, jnp.maximum)}
@@ -112,7 +112,7 @@ def _joined_on_host(values: np.ndarray, add: Any) -> Array:
 
 
 def _sum(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
-    axis = _axis(A, axis, out)
+    axis, A = _axis(A, axis, out), operand("A", A)
     if dtype is None:
         dtype = _of_sums(A)
     return _joined(A.astype(dtype), plus, axis)
@@ -217,7 +217,8 @@ def _compare(A: Any, other: Any, op: Any) -> Any:
         )
     if not isinstance(other, Stored):
         op, scalar, static = bound(op, None, number, None)
-        return call(_true_entries, (A, op, scalar), Options(), static=static, format=format_of(A))
+        operands = operand("A", A), op, scalar
+        return call(_true_entries, operands, Options(), static=static, format=format_of(A))
     return select(ewise_union(A, other, op), nonzero)
 
 
@@ -247,6 +248,7 @@ def _diagonal_program(A: Any, k: int) -> Array:
 
 
 def _setdiag(A: Any, values: Any, k: int = 0) -> Any:
+    A = operand("A", A)
     (m, n), values = A.shape, jnp.asarray(values, A.dtype)
     length = min(m + min(k, 0), n - max(k, 0))
     if length <= 0:

@@ -216,6 +216,11 @@ def test_matrices_that_were_made_under_64_bits():
     assert float(A.mean()) == 1.25
     assert jsp.mxv(A, x, "min_plus").tolist() == [3, 4]
     assert jax.grad(lambda x: (A @ x).sum())(x).tolist() == [3, 2]
+    aggregate = jsp.learning.aggregate  # a warning of JAX fails these, here and below
+    for found in (A.sum(axis=1), aggregate(A), jax.jit(aggregate)(A), aggregate(A + A, "max") / 2):
+        assert found.dtype == np.float32 and found[1] == 3
+    assert (A > 2).nnz == 1 and A.setdiag(1).sum() == 7
+    assert jsp.learning.normalize(A, "row").data.tolist() == [1, 1]
 
 
 def test_indices_and_arguments_out_of_the_usual():

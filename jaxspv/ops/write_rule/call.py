@@ -173,13 +173,23 @@ def matrix(name: str, A: Any) -> SparseMatrix:
         TypeError: it is none.
     """
     if isinstance(A, Graph):
-        return linked(A).out
+        return _in_enabled_bits(linked(A).out)
     A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         raise TypeError(
             f"`{name}` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
         )
-    return A
+    return _in_enabled_bits(A)
+
+
+def _in_enabled_bits(x: Any) -> Any:
+    """A sparse object that was made while x64 was enabled, in 32 bits without it: as JAX does with
+    arrays, but before a program asks for 64 bits, which JAX warns of."""
+    dtype = getattr(x, "dtype", None)
+    if not isinstance(dtype, np.dtype) or dtype.itemsize < 8 or jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        return x
+    enabled = jax.dtypes.canonicalize_dtype(dtype)
+    return x if enabled == dtype else x.astype(enabled)
 
 
 def operand(name: str, x: Any) -> Any:
@@ -189,10 +199,10 @@ def operand(name: str, x: Any) -> Any:
         TypeError: it is something else.
     """
     if isinstance(x, Graph):
-        return linked(x).out
+        return _in_enabled_bits(linked(x).out)
     x = x if isinstance(x, Stored) else ours(x)
     if isinstance(x, Stored):
-        return x
+        return _in_enabled_bits(x)
     if hasattr(x, "to_sparse"):
         return x.to_sparse()
     if not isinstance(x, (jax.Array, np.ndarray, list, tuple)) or np.ndim(x) != 1:  # pyright: ignore

@@ -273,7 +273,7 @@ def test_parquet_and_feather(tmp_path, suffix):
         jsp.write_edgelist(path, A)
     else:
         pytest.importorskip("pyarrow.feather").write_feather(arrow.table(jsp.io.to_table(A)), path)
-    B = jsp.read_edgelist(path, weight="weight")
+    B = jsp.read_edgelist(path, weight="weight", dtype=A.dtype)
     np.testing.assert_array_equal(B.todense(), A.todense())
     _, labels = jsp.read_edgelist(path, source=1, target="source", labels=True)
     assert labels.names == [1, 0, 2]

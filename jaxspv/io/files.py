@@ -72,9 +72,7 @@ def read_mtx(
             row, col, data = read_entries(file, header)
         shape = header.rows, header.cols
         if dup is plus and data.dtype.kind in "iu" and np.abs(data.astype(float)).sum() >= 2**31:
-            whole = scipy.sparse.coo_array((data.astype(f"{data.dtype.kind}8"), (row, col)), shape)
-            whole.sum_duplicates()  # the sums then say which dtype holds them
-            (row, col), data = whole.coords, whole.data
+            (row, col), data = summed(row, col, data, shape)
         dtype = mtx_dtype(data, header.field) if dtype is None else dtype
         values = narrow(in_dtype("it holds", data, dtype))
     kept: dict[str, Any] = {"shape": shape, "nse": nse, "dup": dup, "format": format}
@@ -262,6 +260,23 @@ def _symmetries_of(coo: Any) -> list[str]:
     equal = np.array_equal(csr.data, flipped.data)
     skew = ["skew-symmetric"] if opposite and not on_diagonal else []
     return [*(["symmetric"] if equal else []), *skew, "general"]
+
+
+def summed(row: Any, col: Any, data: np.ndarray, shape: tuple[int, int]) -> tuple[Any, np.ndarray]:
+    """Integers with those at one place added: the sums say which dtype holds them.
+
+    Raises:
+        ValueError: a sum needs more than 64 bits.
+    """
+    exact, near = (
+        scipy.sparse.coo_array((data.astype(kind), (row, col)), shape)
+        for kind in (f"{data.dtype.kind}8", float)
+    )
+    exact.sum_duplicates()
+    near.sum_duplicates()
+    if (np.abs(near.data - exact.data) > 2.0**63).any():
+        raise ValueError("a sum of its entries at one place needs more than 64 bits")
+    return exact.coords, exact.data
 
 
 def mtx_dtype(values: np.ndarray, field: str) -> np.dtype:

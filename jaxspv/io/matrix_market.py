@@ -130,12 +130,12 @@ def parsed(block: bytes, header: Header, line: int) -> Columns:
         ValueError: a line is wrong; the message has its number and what it is.
     """
     text = block.decode("ascii", "replace")  # NumPy refuses what replaces others
-    lines = text.replace("D", "E").replace("d", "e").splitlines()  # Fortran's exponents
+    lines = text.replace("D", "E").replace("d", "e").split("\n")  # Fortran's exponents
     try:
         return _columns(lines, header)
     except ValueError:
         k, reason = _first_wrong(lines, header) or (0, "")
-        shown = text.splitlines()[k][:80]
+        shown = text.split("\n")[k].rstrip("\r")[:80]
         raise ValueError(f"line {line + k} {reason}; it is {shown!r}") from None
 
 

@@ -78,7 +78,17 @@ def test_an_opposite_that_no_integer_is_wraps_nowhere(tmp_path):
             jsp.read_mtx(path)
 
 
-@pytest.mark.parametrize("line", ["1.5 2 3", "1 1.5 3", "1 2-1 3", "1 +2- 3", "1,2,3", "1 2"])
+def test_a_sum_that_no_integer_of_64_bits_is_wraps_nowhere(tmp_path):
+    for field, value in (("integer", 2**63 - 1), ("unsigned-integer", 2**64 - 1)):
+        path = file_of(tmp_path / "a.mtx", field, [f"1 1 {value}", "1 1 3"])
+        with pytest.raises(ValueError, match="a sum of its entries at one place needs more"):
+            jsp.read_mtx(path)
+
+
+WRONG = ["1.5 2 3", "1 1.5 3", "1 2-1 3", "1 +2- 3", "1,2,3", "1 2", "1 1 1\f2 2 2"]
+
+
+@pytest.mark.parametrize("line", WRONG)
 def test_indices_are_plain_integers(tmp_path, line):
     with pytest.raises(ValueError, match="line 4 must be `row column number`"):
         jsp.read_mtx(file_of(tmp_path / "a.mtx", "real", [line, "1 1 1"]))

@@ -170,6 +170,22 @@ def test_a_heuristic_leads_to_the_target():
         jsp.astar(A, 0, 40, h[:3])
 
 
+def test_a_heuristic_is_infinite_where_no_way_leads_to_the_target():
+    A = jsp.from_edges([0, 0, 1, 3, 4], [1, 3, 2, 4, 3], np.float32([1, 1, 2, 1, np.inf]))
+    found = jsp.astar(A, 0, 2, [3, 2, 0, np.inf, np.inf])
+    assert float(found.distance) == 3 and found.path_to(2).tolist() == [0, 1, 2]
+    assert np.isinf(jsp.astar(A, 3, 2, [3, 2, 0, np.inf, np.inf]).distance)
+    with pytest.raises(ValueError, match="must not fall"):
+        jsp.astar(A, 0, 2, [9, 2, 0, np.inf, np.inf])
+
+
+def test_several_paths_without_edges():
+    A = jsp.from_edges([], [], np.float32([]), shape=(3, 3))
+    for target, want in ((0, [0, np.inf]), (1, [np.inf] * 2)):
+        found = jsp.k_shortest_paths(A, 0, target, 2, method="searches")
+        assert found.distances.tolist() == want
+
+
 @pytest.mark.parametrize("entries, seed", [(90, 0), (200, 1), (0, 2)])
 def test_several_paths_are_those_of_scipy(entries, seed):
     A = random_matrix(30, entries, seed)

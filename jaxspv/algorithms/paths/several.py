@@ -240,6 +240,8 @@ def _result(A: CSR, found: _Found, slots: Array) -> tuple[Array, ...]:
 
 def _total(weights: Array, slots: Array) -> Array:
     """The sums of the weights in slots, over the last axis; slots behind the end count 0."""
+    if not weights.shape[0]:
+        return jnp.zeros(slots.shape[:-1], weights.dtype)
     return _sum(weights.at[slots].get(mode="fill", fill_value=0))
 
 

@@ -100,8 +100,8 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
     Args:
         G: a `Graph` or a square sparse matrix of weights >= 0, A[i, j] the edge i -> j.
         source, target: vertices.
-        heuristic: (n,) h(v), at most the distance of the target from v, and consistent:
-            `h(u) <= w(u, v) + h(v)` for every edge.
+        heuristic: (n,) h(v), at most the distance of the target from v, inf where none leads
+            there, and consistent: `h(u) <= w(u, v) + h(v)` for every edge.
 
     Returns:
         `ShortestPath(distance, parents, settled)`, float32 or the dtype of the weights.
@@ -132,7 +132,8 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
     reduced, lengths = one_program(_reduced, graph, h)
     if is_concrete(reduced):
         least = float(np.asarray(reduced).min(initial=0))
-        if least < -1e-4 * max(float(np.abs(np.asarray(h)).max(initial=0)), 1):
+        finite = np.asarray(h)[np.isfinite(h)]
+        if least < -1e-4 * max(float(np.abs(finite).max(initial=0)), 1):
             raise ValueError(
                 f"`heuristic` must not fall by more than a weight; by {-least} it does."
             )
@@ -146,8 +147,11 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
 def _reduced(graph: Graph, h: Array) -> tuple[Array, Array]:
     """The reduced weights, and without what rounding makes negative, with the same slope."""
     tail, head = endpoints_of(graph)
-    change = h.at[head].get(mode="clip") - h.at[tail].get(mode="clip")
-    reduced = jnp.where(tail < graph.n, graph.data.astype(h.dtype) + change, 0)
+    before, after = (h.at[v].get(mode="clip") for v in (tail, head))
+    data = graph.data.astype(h.dtype)
+    shut = (data == jnp.inf) | (after == jnp.inf)
+    reduced = jnp.where(shut, jnp.inf, data + (after - before))
+    reduced = jnp.where(tail < graph.n, reduced, 0)
     return reduced, reduced - lax.stop_gradient(jnp.minimum(reduced, 0))
 
 

@@ -276,6 +276,8 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
 def _as_csr(algorithm: str, A: SparseMatrix) -> CSR:
     def convert():
         rows = narrowed(algorithm, A)[0].asformat("csr")
+        if not rows.shape[0]:  # a gather from no vertices is an error, even where it is padding
+            rows = dataclasses.replace(rows, data=rows.data[:0], indices=rows.indices[:0])
         return rows if rows.sorted and rows.unique else canonical(rows)
 
     if isinstance(A, CSR) and A.sorted and A.unique:

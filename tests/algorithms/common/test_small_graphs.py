@@ -23,6 +23,15 @@ def test_slopes_of_paths_without_edges(A):
     assert jsp.grad(lambda A: far(A.data))(A).data.shape == (A.nse,)
 
 
+def test_padding_without_vertices():
+    A = empty(0, 3)
+    for G in (A, jsp.prepare(A)):
+        assert jsp.connected_components(G, backend="xla").labels.shape == (0,)
+        assert jsp.core_number(G, backend="xla")[0].shape == (0,)
+        assert jsp.square_clustering(G).shape == jsp.triangle_centrality(G).shape == (0,)
+        assert jsp.k_core(G, 1).shape == (0, 0)
+
+
 def test_traced_searches_without_vertices():
     for format in ("csr", "bittiled"):
         found = jax.jit(lambda A, s, f=format: jsp.bfs(A, s, format=f))(empty(0), 0)

@@ -69,7 +69,21 @@ def test_most_files_are_read_by_numpy(tmp_path, monkeypatch):
     assert A.todense().tolist() == [[0, 1.5, 0], [0, 0, -2000], [0, 0, 0]]
 
 
-@pytest.mark.parametrize("bad", [None, float("nan")])
+class Unknown:
+    """As `pandas.NA`: neither equal to itself nor not."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        return self
+
+    __ne__ = __eq__  # pyright: ignore[reportAssignmentType]
+
+    def __bool__(self):
+        raise TypeError("boolean value is ambiguous")
+
+
+@pytest.mark.parametrize("bad", [None, float("nan"), Unknown()])
 def test_a_name_that_is_missing_among_texts(bad):
     table = {"source": ["a", "b", bad], "target": ["b", "c", "a"]}
     with pytest.raises(ValueError, match="row 2 lacks the name of an end"):

@@ -51,7 +51,7 @@ def ends_of(
         return *numbered(*names, labels), labels
     known = new_numbers()
     row, col = numbered(*names, known)
-    missing = {name for name in known if name is None or name != name}
+    missing = {name for name in known if name is None or str(name == name) != "True"}  # pandas.NA
     for k, pair in enumerate(zip(*names, strict=True) if missing else ()):
         if not missing.isdisjoint(pair):
             raise ValueError(f"row {k} lacks the name of an end; it has {pair}.")

@@ -22,7 +22,7 @@ from .semiring import Semiring
 def dual(semiring: Semiring) -> Semiring:
     """Values `(x, dx)`: those of a semiring of numbers with their derivative along a direction.
 
-    `lift(values, tangents)`.
+    Where min or max meets equal x, it is the least or greatest dx. `lift(values, tangents)`.
 
     >>> import jax.numpy as jnp
     >>> from jaxspv import semirings
@@ -34,6 +34,8 @@ def dual(semiring: Semiring) -> Semiring:
     def derived(op):
         def both(x, y):
             value, slope = jax.jvp(op, (x[0], y[0]), (x[1], y[1]))
+            if op is semiring.add.op and semiring.add.selective:  # halves would not associate
+                slope = jnp.where(x[0] == y[0], op(x[1], y[1]), slope)
             return value, jnp.where(jnp.isinf(value), 0, slope)
 
         return both

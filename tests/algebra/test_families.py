@@ -38,6 +38,8 @@ VALUES = {  # (semiring, count of edges -> their lifted values)
     "variance": (S.variance(), lambda s, r, n: s.lift(-floats(r, n), floats(r, n))),
     "dual": (S.dual(S.plus_times), lambda s, r, n: s.lift(floats(r, n), floats(r, n))),
     "dual of logs": (S.dual(S.log_plus), lambda s, r, n: s.lift(-floats(r, n), floats(r, n))),
+    "dual of the least": (S.dual(S.min_plus), lambda s, r, n: s.lift(floats(r, n), floats(r, n))),
+    "dual of the most": (S.dual(S.max_plus), lambda s, r, n: s.lift(floats(r, n), floats(r, n))),
     "polynomials": (S.polynomials(2), lambda s, r, n: floats(r, (n, 3))),
     "top_k_proofs": (S.top_k_proofs(40, LOGS), lambda s, r, n: s.lift(r.integers(0, 4, n), LOGS)),
 }
@@ -119,6 +121,14 @@ def test_forms_of_a_reduction_agree(name):
         for k in range(int((segments == s).sum())):
             folded = op(folded, jax.tree.map(lambda v, k=k: v[k], part))
         same(one, folded)
+
+
+def test_dual_numbers_that_tie_are_joined_in_any_order():
+    for semiring, want in ((S.dual(S.min_plus), -1), (S.dual(S.max_plus), 3)):
+        pairs = jnp.zeros(5), jnp.array([0.0, 3.0, 1.0, -1.0, 0.0])
+        for order in ([0, 1, 2, 3, 4], [3, 1, 0, 2, 4]):
+            x = jax.tree.map(lambda v, order=order: v[jnp.array(order)], pairs)
+            assert semiring.add.reduce(x, 0)[1] == want
 
 
 def test_order_is_kept_where_add_does_not_commute():

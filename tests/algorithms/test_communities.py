@@ -167,3 +167,13 @@ def test_moves_of_many_vertices_do_not_depend_on_x64():
     with jax.enable_x64(True):
         found = jsp.louvain(A, backend="xla")
     assert float(found.modularity) > 0.38
+
+
+@pytest.mark.parametrize("backend", ["xla", None])
+def test_small_complete_graphs_are_one_community(backend):
+    """No level ends because chance left out all that would move."""
+    for n in range(2, 7):
+        row, col = np.nonzero(1 - np.eye(n))
+        A = jsp.from_edges(row, col, shape=(8, 8), nse=64)
+        found = jsp.louvain(A, backend=backend)
+        assert found.labels.tolist() == [0] * n + list(range(n, 8))

@@ -85,7 +85,7 @@ def louvain(
     backend: Backend | None = None,
     method: str | None = None,
 ) -> Communities:
-    """Communities of an undirected graph whose modularity no move of one vertex or level raises.
+    """Communities of an undirected graph, of large modularity.
 
     A vertex moves to the community of a neighbour where `w(v, c) - resolution k(v) k(c) / 2m` is
     largest, k the sums of weights, until none moves. Then each community becomes one vertex, edges

@@ -116,11 +116,13 @@ def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array
         lone = (size[group] == 1) & (size.at[target].get(mode="clip") == 1)
         mixed = vertex * np.int32(-1640531535) + number * np.int32(40503)  # int32 under x64, too
         chance = ((mixed ^ (mixed >> 15)) * np.int32(-2048144777)) >> 31
-        moves = (gain > 0) & ~(lone & (target > group)) & (chance == 0)
+        wants = (gain > 0) & ~(lone & (target > group))
+        moves = wants & (chance == 0)
         group = jnp.where(moves, target, group)
         now = quality_of(n, edges, group, k, per, resolution)
         best = jnp.where(now > most, group, best)
-        idle = jnp.where(now > most + ENOUGH, 0, idle + 1)
+        waits = jnp.any(wants) & ~jnp.any(moves)  # all that would move were left out by chance
+        idle = jnp.where(now > most + ENOUGH, 0, idle + ~waits)
         return group, best, jnp.maximum(most, now), number + 1, idle
 
     start = quality_of(n, edges, vertex, k, per, resolution)

@@ -53,6 +53,18 @@ def one_of(semiring: Semiring) -> Any:
     return known[semiring.mul.name]
 
 
+def check_semiring(name: str, part: Any) -> None:
+    if not isinstance(part, Semiring):
+        raise TypeError(f"`{name}` must be a Semiring, `semirings.min_plus` say; got {part!r}.")
+
+
+def check_integer(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, (int, np.integer)):
+        raise TypeError(f"`{name}` must be an integer; got {value!r}.")
+    if value < least:
+        raise ValueError(f"`{name}` must be {least} or more; got {value}.")
+
+
 def _numbered(weights: Any, ids: Any) -> Array:
     weights = jnp.asarray(weights)
     if ids is None:
@@ -131,9 +143,8 @@ def lexicographic(first: Semiring, second: Semiring) -> Semiring:
     >>> lexicographic(semirings.min_plus, semirings.max_min)
     Semiring(lexicographic(min_plus, max_min))
     """
-    for name, part in (("first", first), ("second", second)):
-        if not isinstance(part, Semiring):
-            raise TypeError(f"`{name}` must be a Semiring, `semirings.min_plus` say; got {part!r}.")
+    check_semiring("first", first)
+    check_semiring("second", second)
     if not first.add.selective:
         raise ValueError(f"`first` must choose one of two values, as min and max do; got {first}.")
     none = first.add.identity, second.add.identity
@@ -210,10 +221,7 @@ def k_best(k: int) -> Semiring:
     >>> s.add.op(x, y)[0].tolist()
     [1.0, 3.0]
     """
-    if not isinstance(k, (int, np.integer)):
-        raise TypeError(f"`k` must be an integer; got {k!r}.")
-    if k < 1:
-        raise ValueError(f"`k` must be positive; got {k}.")
+    check_integer("k", k, 1)
     one = np.where(np.arange(k) == 0, 0.0, np.inf), np.full(k, _BIG, np.int32)
     zero = np.full(k, np.inf), one[1], one[1]
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from .._core.pytree import factory
-from .families import both_lifted, made, one_of
+from .families import both_lifted, check_integer, check_semiring, made, one_of
 from .monoids import plus
 from .operators import BinaryOp
 from .semiring import Semiring
@@ -30,6 +30,8 @@ def dual(semiring: Semiring) -> Semiring:
     >>> [float(v) for v in s.mul((2.0, 1.0), (5.0, 0.0))]
     [10.0, 5.0]
     """
+
+    check_semiring("semiring", semiring)
 
     def derived(op):
         def both(x, y):
@@ -55,6 +57,7 @@ def polynomials(degree: int) -> Semiring:
     >>> polynomials(2).mul(jnp.array([1.0, 1.0, 0.0]), jnp.array([1.0, 1.0, 0.0])).tolist()
     [1.0, 2.0, 1.0]
     """
+    check_integer("degree", degree, 0)
     size = degree + 1
     at = np.arange(size)[:, None] - np.arange(size)
 
@@ -90,7 +93,10 @@ def top_k_proofs(k: int, log_probabilities: Any) -> Semiring:
     >>> jnp.exp(s.mul((level[0], facts[0]), (level[0], facts[0]))[0]).tolist()
     [0.5, 0.0]
     """
+    check_integer("k", k, 1)
     logs = jnp.asarray(log_probabilities)
+    if logs.ndim != 1:
+        raise ValueError(f"`log_probabilities` must have shape (facts,); got {logs.shape}.")
     shape = _proofs(k, logs.shape[0])
     return dataclasses.replace(shape, mul=dataclasses.replace(shape.mul, params=(logs,)))
 

@@ -166,7 +166,7 @@ def test_what_does_not_fit_is_refused_when_made():
     assert jsp.monoid(lambda x, y: (x[0] - y[0], x[1]), (0.0, 0.0), check=False).of_tuples
     with pytest.raises(ValueError, match="must choose one of two"):
         S.lexicographic(S.plus_times, S.min_plus)
-    with pytest.raises(ValueError, match="must be positive"):
+    with pytest.raises(ValueError, match="`k` must be 1 or more"):
         S.k_best(0)
     pair = S.argmin_plus()
     with pytest.raises(TypeError, match="values of the monoid `argmin_plus`"):
@@ -192,8 +192,15 @@ def test_what_is_no_semiring_is_named():
         s.counting("min_plus")
     with pytest.raises(TypeError, match="`second` must be a Semiring"):
         s.lexicographic(s.min_plus, jnp.minimum)
+    with pytest.raises(TypeError, match="`semiring` must be a Semiring"):
+        s.dual("min_plus")
     with pytest.raises(TypeError, match="`k` must be an integer; got 2.5"):
         s.k_best(2.5)
+    with pytest.raises(ValueError, match="`degree` must be 0 or more; got -1"):
+        s.polynomials(-1)
+    for k, logs in ((0, LOGS), (1, LOGS[0])):
+        with pytest.raises(ValueError, match=r"`k` must be 1 or more|shape \(facts,\)"):
+            s.top_k_proofs(k, logs)
 
 
 @pytest.mark.parametrize("k", [1, 3, 16, 17, 40])

@@ -46,10 +46,15 @@ BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)  # what imports may stand
 
 
 @functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def imports_of(path):
     """Absolute dotted names of everything a file imports, inside functions too."""
     package, names = path.relative_to(ROOT).parts[:-1], []
-    open_nodes = [ast.parse(path.read_text())]
+    open_nodes = [parsed(path)]
     while open_nodes:
         node = open_nodes.pop()
         if not for_types_only(node):
@@ -259,7 +264,7 @@ WIDE = {  # public calls alone, whose options are keywords: why
 
 @functools.cache
 def nodes_of(path):
-    return list(ast.walk(ast.parse(path.read_text())))
+    return list(ast.walk(parsed(path)))
 
 
 def wide_functions(path):

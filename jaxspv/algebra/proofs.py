@@ -35,10 +35,10 @@ def dual(semiring: Semiring) -> Semiring:
 
     def derived(op):
         def both(x, y):
-            value, slope = jax.jvp(op, (x[0], y[0]), (x[1], y[1]))
+            value, tangent = jax.jvp(op, (x[0], y[0]), (x[1], y[1]))
             if op is semiring.add.op and semiring.add.selective:  # halves would not associate
-                slope = jnp.where(x[0] == y[0], op(x[1], y[1]), slope)
-            return value, jnp.where(jnp.isinf(value), 0, slope)
+                tangent = jnp.where(x[0] == y[0], op(x[1], y[1]), tangent)
+            return value, jnp.where(jnp.isinf(value), 0, tangent)
 
         return both
 

@@ -130,13 +130,13 @@ def k_shortest_paths(
     if not weighted:
         A = dataclasses.replace(A, data=jnp.ones(A.nse, A.dtype))
     found = op(A, source, target, k=int(k), backend=backend, method=method)[:4]
+    if jnp.issubdtype(A.dtype, jnp.floating):
+        return ShortestPaths._make((*found, jnp.bool_(False)))
     return ShortestPaths._make((*found, one_program(_left_out, A, found[3], k=int(k))))
 
 
 def _left_out(A: CSR, count: Array, *, k: int) -> Array:
-    """The field `overflow` of the result: a path has one edge out of a vertex at most."""
-    if jnp.issubdtype(A.dtype, jnp.floating):
-        return jnp.bool_(False)
+    """The field `overflow` for integers: a path has one edge out of a vertex at most."""
     most = jnp.zeros(A.shape[0], A.dtype).at[A.rowcol()[0]].max(A.data, mode="drop")
     return (count < k) & (_sum(most) == infinity(A.dtype))
 

@@ -4,26 +4,31 @@ import math
 
 import numpy as np
 
-from ..layouts.adjacency import is_low_degree
+from ..layouts.adjacency import LOW_MAX, LOW_MEAN
 
 
-def delta_of(mean, n, largest, entries, dtype):
-    """f * mean weight / mean degree, in the dtype of the weights; 1 where no weight is finite.
+def width_over_mean(n, largest, entries, xp):
+    """f / mean degree, the factor of `delta_of`; `xp` is numpy or jax.numpy.
 
     f is 16384 for graphs of small degree whose mean is at most 4 (roads, grids: nearly a single
     bucket), 64 for the others of small degree (triangulations). For graphs of any degree it is 4,
     but the width is 0.2 to 3 times the mean weight: the kernel doubles it where rounds have few
-    edges, and for good (`later`) in long searches. n, largest, entries: vertices, the largest
-    degree, the sum of all.
+    edges, and for good (`later`) in long searches.
+    """
+    degree = xp.maximum(entries, 1) / n
+    low = (largest <= LOW_MAX) & (entries <= LOW_MEAN * n)
+    return xp.where(low, xp.where(degree <= 4, 16384, 64) / degree, xp.clip(4 / degree, 0.2, 3))
+
+
+def delta_of(mean, n, largest, entries, dtype):
+    """The mean weight times `width_over_mean`, in its dtype; 1 where no weight is finite.
+
+    n, largest, entries: vertices, the largest degree, the sum of all.
     """
     dtype = np.dtype(dtype)
     if mean is None:
         return dtype.type(1)
-    degree = max(entries, 1) / n
-    over = min(max(4 / degree, 0.2), 3)
-    if is_low_degree(n, largest, entries):
-        over = (16384 if degree <= 4 else 64) / degree
-    width = over * mean
+    width = float(width_over_mean(n, largest, entries, np)) * mean
     if not np.issubdtype(dtype, np.integer):
         return dtype.type(width or 1.0)
     return dtype.type(np.clip(width, 1, np.iinfo(dtype).max))

@@ -295,8 +295,6 @@ class _Leaving:
         self.A, self.target = A, target
         self.tail, self.head = endpoints_of(Graph(A))
         self.delta, self.far = traced_delta(A.indptr, A.data), infinity(A.dtype)
-        if jnp.issubdtype(A.dtype, jnp.floating):
-            self.delta = jnp.maximum(self.delta, jnp.finfo(A.dtype).tiny)
         back = Graph(A.T.asformat("csr"))
         h = sssp(back, target, delta=self.delta, parents=False).distances
         before, after = (h.at[v].get(mode="fill", fill_value=0) for v in (self.tail, self.head))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ..._core.batching import one_by_one, vmapped
 from ..._core.operation import Operation, typed
@@ -24,7 +24,7 @@ from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
 from . import native
 from .forms import overflow, relax, search, shortest_path_tree, traced_delta
-from .layout import choose_delta, surely_in_buckets, with_lengths
+from .layout import choose_delta, surely_in_buckets, traced_kernel_delta, with_lengths
 from .tree.jvp import path_tangent
 from .xla import OutEdges, infinity
 
@@ -182,8 +182,8 @@ def _not_persistent(graph, source, until, delta, *, max_steps, **_):
         return f"the kernel takes float32 or int32 weights, not {graph.dtype}"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
-    if delta is None or delta.kernel is None:
-        return "weights may be negative: give `delta`, or `prepare(A, for_='sssp')`"
+    if delta is not None and delta.kernel is None:
+        return "a weight is negative"
     return None
 
 
@@ -198,11 +198,26 @@ def _relaxed_together(axis_size, in_batched, *operands, **static):
 
 @op.register("persistent", backend="pallas", refuse=_not_persistent, batched="map")
 def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
-    """Near and far queues, the whole search in one launch; non-negative weights."""
+    """Near and far queues, the whole search in one launch; non-negative weights.
+
+    Where neither `delta` nor a prepared graph says that no weight is negative, a look at them says
+    whether Bellman-Ford runs instead.
+    """
+    how = {"parents": parents, "deterministic": deterministic}
+    if delta is not None:
+        return _in_one_launch(graph, source, until, delta.kernel, **how)
+    width = traced_kernel_delta(graph.out.indptr, graph.data)
+    return lax.cond(
+        width < infinity(width.dtype),
+        lambda: _in_one_launch(graph, source, until, width, **how),
+        lambda: _run(graph, source, until, None, max_steps=max_steps, **how),
+    )
+
+
+def _in_one_launch(graph, source, until, width, *, parents, deterministic):
     from pallas_kernels.sssp.api import sssp as sssp_kernel
     from pallas_kernels.sssp.problem import Rule
 
-    del max_steps, sure
     out = graph.out
     layout = graph.layouts.get("sssp", {})
     rule, targets = Rule(symmetric=graph.symmetric, parents=parents and not deterministic), None
@@ -212,7 +227,7 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
     distances, tree, steps, status = sssp_kernel(
         (out.indptr, out.indices, out.data),
         source,
-        delta.kernel,
+        width,
         prepared=layout.get("pallas"),
         targets=targets,
         rule=rule,

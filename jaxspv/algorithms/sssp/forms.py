@@ -231,20 +231,23 @@ def delta_of(mean: float, n: int, entries: int, dtype: Any) -> Any:
     return width if jnp.issubdtype(dtype, jnp.floating) else max(int(width), 1)
 
 
-def traced_delta(indptr: Array, weights: Array) -> Array:
-    """`delta_of` while tracing; infinity, which means Bellman-Ford, if a weight is below 0.
+def traced_delta(
+    indptr: Array, weights: Array, factor: Callable[[int, Array], Array] | None = None
+) -> Array:
+    """`delta_of` while tracing; infinity, which means Bellman-Ford, if a weight is below 0 or NaN.
 
     Gives unprepared graphs the same bucket width, at the cost of one pass. () of their dtype.
+    factor: `factor(n, count)` over the mean weight; None: `width_over_mean`.
     """
     dtype, top = weights.dtype, infinity(weights.dtype)
-    valid = jnp.arange(weights.shape[0], dtype=jnp.int32) < indptr[-1]
+    n, count = indptr.shape[0] - 1, indptr[-1]
+    valid = jnp.arange(weights.shape[0], dtype=jnp.int32) < count
     finite = jnp.where(valid & (weights < top), weights, jnp.zeros((), dtype))
-    count = jnp.maximum(indptr[-1], 1).astype(jnp.float32)
-    mean = jnp.sum(finite.astype(jnp.float32)) / count
-    width = (mean * width_over_mean(indptr.shape[0] - 1, count, jnp)).astype(dtype)
-    if jnp.issubdtype(dtype, jnp.integer):
-        width = jnp.maximum(width, jnp.ones((), dtype))
-    return jnp.where(jnp.any(finite < 0), top, width)
+    count = jnp.maximum(count, 1).astype(jnp.float32)
+    over = width_over_mean(n, count, jnp) if factor is None else factor(n, count)
+    width = (jnp.sum(finite.astype(jnp.float32)) / count * over).astype(dtype)
+    width = jnp.where(width > 0, width, jnp.ones((), dtype))
+    return jnp.where(jnp.any(valid & ~(weights >= 0)), top, width)
 
 
 def width_over_mean(n: int, count: Any, xp: ModuleType) -> Any:

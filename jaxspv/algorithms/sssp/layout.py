@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from pallas_kernels.layouts.adjacency import degree_sizes
 from pallas_kernels.layouts.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.widths import delta_of as kernel_delta
+from pallas_kernels.sssp.widths import width_over_mean
 
 from ..._core.compilation import host_if_small, is_eager, on_accelerator, on_gpu, to_device
 from ..._core.eager.kept import kept
@@ -19,7 +21,7 @@ from ..._core.reductions import is_narrow
 from ...graph import Graph, arrays_of, register_layout
 from ..common.sources import single_numbers
 from ..common.weights import Facts, facts_of
-from .forms import delta_of
+from .forms import delta_of, traced_delta
 from .xla import infinity
 
 
@@ -62,6 +64,12 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWi
     if facts is None or not is_eager(graph.data, graph.out.indptr):
         return None, negative
     return kept(arrays_of(graph), "bucket widths", lambda: _widths(graph, facts)[0]), negative
+
+
+def traced_kernel_delta(indptr: Array, weights: Array) -> Array:
+    """`traced_delta` by the kernel's rule."""
+    largest = jnp.max(jnp.diff(indptr))
+    return traced_delta(indptr, weights, lambda n, m: width_over_mean(n, largest, m, jnp))
 
 
 def surely_in_buckets(widths: BucketWidths | None) -> bool:

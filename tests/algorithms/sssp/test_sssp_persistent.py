@@ -36,11 +36,12 @@ def graph_of(A, low_degree):
 
 
 def run(G, source, until=None, *, parents=True, deterministic=False):
+    layout = G.layouts.get("sssp")
     return module._persistent(
         G,
         jnp.int32(source),
         until,
-        G.layouts["sssp"]["widths"],
+        layout and layout["widths"],
         parents=parents,
         deterministic=deterministic,
         max_steps=None,
@@ -114,6 +115,23 @@ def test_new_values_of_another_sign_do_not_converge():
     G = graph_of(A, False)
     assert bool(run(G.with_data(A.data * 2), 0).converged)
     assert not bool(run(G.with_data(-A.data), 0).converged)
+
+
+def test_weights_under_jit_decide_what_runs():
+    A = edges(20, 40, 5, WEIGHTS["positive"])
+    search = jax.jit(lambda A: run(jsp.Graph(A), 0))
+    want = jsp.sssp(A, 0)
+    got = search(A)
+    np.testing.assert_array_equal(got.distances, want.distances)
+    verify.tree(A, 0, got.parents, np.isfinite(want.distances))
+    assert not bool(search(A.with_data(-A.data)).converged)  # an edge in both directions
+    got = search(A.with_data(A.data.at[0].set(jnp.nan)))  # which no path takes
+    want = jsp.sssp(A.with_data(A.data.at[0].set(jnp.inf)), 0)
+    np.testing.assert_array_equal(got.distances, want.distances)
+    lengths = np.array([1, -3, 1], np.float32)
+    path = jsp.from_edges([0, 1, 2], [1, 2, 3], lengths, shape=(20, 20))
+    path = jsp.pad(path.asformat("csr"), nse=A.nse).out
+    np.testing.assert_array_equal(search(path).distances[:4], [0, 1, -2, -1])
 
 
 def test_what_the_kernel_refuses():

@@ -51,10 +51,11 @@ KEPT = _Kept(16)
 def keep_prepared(most: int) -> int:
     """Sets for how many matrices eager calls cache what they computed about them; default 16.
 
-    An eager call on a bare matrix checks its weights (NaN, negative ones, their mean) and converts
-    other formats to CSR. Both are cached for later calls on the same arrays while these live, for
-    the matrices used last. Layouts are only made by `prepare` and held by the `Graph` that it
-    returns. Inside of jit nothing is cached.
+    An eager call on a bare matrix checks its weights (NaN, negative ones, their mean), compares it
+    with its transpose where a graph must be undirected, and converts other formats to CSR. All this
+    is cached for later calls on the same arrays while these live, for the matrices used last.
+    Layouts are only made by `prepare` and held by the `Graph` that it returns. Inside of jit
+    nothing is cached.
 
     Args:
         most: the number of matrices; 0: nothing is cached.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.compilation import by_numpy, known_while_tracing
+from ..._core.eager.kept import kept
 from ..._core.pytree import is_concrete
 from ...formats.convert.transposition import PATTERN, ROUNDED, known_symmetric
 from ...formats.csr import canonical
@@ -50,8 +51,14 @@ def is_undirected(graph: Graph, *, values: bool = False) -> bool | None:
     A = graph.out
     if not is_concrete(A.indices, A.indptr, A.data if values else ()):
         return None
-    if not values and (by_numpy(A.indices) or not is_concrete(A.data)):
-        A = dataclasses.replace(A, data=np.zeros(A.nse, bool), overflow=np.zeros((), bool))
-    with known_while_tracing():
-        A = A if A.sorted and A.unique else canonical(A)
-        return bool(known_symmetric(A, ROUNDED if values else PATTERN))
+
+    def compare():
+        B = A
+        if not values and (by_numpy(A.indices) or not is_concrete(A.data)):
+            B = dataclasses.replace(A, data=np.zeros(A.nse, bool), overflow=np.zeros((), bool))
+        with known_while_tracing():
+            B = B if B.sorted and B.unique else canonical(B)
+            return bool(known_symmetric(B, ROUNDED if values else PATTERN))
+
+    arrays = (A.indptr, A.indices, A.data) if values else (A.indptr, A.indices)
+    return kept(arrays, ("symmetric", values), compare)

@@ -10,7 +10,7 @@ import scipy.sparse.csgraph as csgraph
 
 import jaxspv as jsp
 from jaxspv._core.eager import kept
-from jaxspv.algorithms.common import weights
+from jaxspv.algorithms.common import undirected, weights
 from jaxspv.graph import as_graph
 
 pytestmark = pytest.mark.fast
@@ -45,6 +45,20 @@ def test_weights_are_looked_at_once_and_results_are_those_of_a_prepared_graph(lo
     assert len(looked) == 1
     jsp.sssp(A.with_data(2 * A.data), 0)
     assert len(looked) == 2
+
+
+def test_a_matrix_is_compared_with_its_transpose_once(monkeypatch):
+    compare, count = undirected.known_symmetric, []
+    counted = lambda *of: (count.append(1), compare(*of))[1]  # noqa: E731
+    monkeypatch.setattr(undirected, "known_symmetric", counted)
+    A = jsp.from_edges(np.r_[TAIL, HEAD], np.r_[HEAD, TAIL], np.ones(10, np.float32), shape=(5, 5))
+    for _ in range(2):
+        assert int(jsp.triangle_count(A).count) == 0
+        assert int(jsp.core_number(A).cores.max()) == 2
+        assert len(count) == 1
+        with pytest.raises(ValueError, match="symmetric pattern"):
+            jsp.triangle_count(matrix())
+        count.pop()  # of another matrix
 
 
 def test_nothing_is_kept_alive_and_only_so_many_matrices(looked):

@@ -262,10 +262,10 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
         if not (A.out.sorted and A.out.unique):
             return Graph(canonical(A.out), symmetric=A.symmetric, num_vertices=A.num_vertices)
         A = linked(A)
-        if layouts is None or all(name in layouts for name in A.layouts):
+        if layouts is None or A.layouts.keys() <= {*layouts}:
             return A
-        read = {name: A.layouts[name] for name in layouts if name in A.layouts}
-        return dataclasses.replace(A, layouts=read)
+        read = {name: layout for name, layout in A.layouts.items() if name in layouts}
+        return Graph(A.out, A.transposed, A.inn_slots, read, A.symmetric, A.num_vertices)
     A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         raise TypeError(f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {kind(A)}.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
+import dataclasses
 import functools
-from collections.abc import Callable, Hashable
+import itertools
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -17,7 +18,7 @@ from jax.extend.backend import backends
 from jax.extend.core import Primitive
 
 from .platforms import inside, situation
-from .pytree import is_concrete
+from .pytree import are_concrete, is_concrete
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 SMALL = 1 << 16  # entries of a graph on a GPU that NumPy prepares
@@ -69,7 +70,12 @@ _PROBE = _Probe("is_eager")
 
 def is_eager(*operands: Any) -> bool:
     """True outside of every trace: operands are concrete, and no jit, scan or loop is traced."""
-    return is_concrete(operands) and _PROBE.bind()
+    return is_concrete(*operands) and _PROBE.bind()
+
+
+def are_eager(leaves: Sequence[Any]) -> bool:
+    """`is_eager` of the leaves of operands."""
+    return are_concrete(leaves) and _PROBE.bind()
 
 
 def known_while_tracing() -> AbstractContextManager[Any]:
@@ -109,6 +115,14 @@ def scalar(value: Any, dtype: Any) -> Any:
         return jnp.asarray(value, dtype)
     number = np.asarray(value, dtype)
     return _on_device(number) if is_eager() else number
+
+
+def as_operands(leaves: Sequence[Any]) -> list[Any]:
+    """Concrete leaves as the programs of operations take them: numbers of any kind share one."""
+    return [
+        x if isinstance(x, jax.Array) and not x.weak_type else _on_device(as_array(x))
+        for x in leaves
+    ]
 
 
 def as_array(leaf: Any) -> Any:
@@ -211,51 +225,59 @@ def options_for(platform: str) -> dict[str, Any] | None:
 
 
 class _Programs:
-    """The compiled programs of eager calls, one for each types of operands: the last used stay.
+    """The compiled programs of eager calls: a jit for each function and its static side.
 
-    What is dropped gives back its memory and its memory maps.
+    The last used stay. What is dropped gives back its memory and its memory maps.
     """
 
     def __init__(self, most: int):
-        self.most = most
-        self.programs: collections.OrderedDict[Hashable, Callable[..., Any]] = (
-            collections.OrderedDict()
-        )
+        self.most, self.clock = most, itertools.count()
+        self.programs: dict[Hashable, _Program] = {}
 
-    def run(self, key: Hashable, name: str, fn: Callable[..., Any], leaves: Any) -> Any:
-        """`fn(*leaves)` by the program for arrays of these types.
+    def __len__(self) -> int:
+        return sum(program.traced for program in self.programs.values())
+
+    def run(
+        self, name: str, fn: Callable[..., Any], static: Hashable, leaves: Sequence[Any]
+    ) -> Any:
+        """`fn(static, *leaves)` by the program for arrays of these types.
 
         Args:
-            key: the static side of the call.
             name: of the program in profiles.
-            fn: traced in the situation of the platform that it runs on.
+            fn: traced in the situation of the platform that it runs on; compared, as `static` is.
+            leaves: concrete.
         """
-        platform = _platform_of_leaves(leaves)
-        leaves = [_on_device(leaf) for leaf in leaves]
-        key = (key, platform, *map(_type_of, leaves))
-        program = self.programs.get(key)
-        if program is None:
-            where = situation().on(platform)
-
-            def run(*leaves):
-                with inside(where):
-                    return fn(*leaves)
-
-            run.__name__ = name
-            program = jax.jit(run, compiler_options=options_for(platform))
-            self.programs[key] = program
-            while len(self.programs) > self.most:
-                self.programs.popitem(last=False)
-        else:
-            self.programs.move_to_end(key)
+        key = fn, static, _platform_of_leaves(leaves), situation()
+        program = self.programs.get(key) or self._program(name, key)
+        program.used = next(self.clock)
         if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
             with jax.disable_jit(False):
-                return program(*leaves)
-        return program(*leaves)
+                return program.jitted(*leaves)
+        return program.jitted(*leaves)
+
+    def _program(self, name: str, key: Any) -> _Program:
+        fn, static, platform, where = key
+
+        def run(*leaves):
+            program.traced += 1
+            while len(self) > self.most:
+                del self.programs[min(self.programs, key=lambda k: self.programs[k].used)]
+            with inside(where.on(platform)):
+                return fn(static, *leaves)
+
+        run.__name__ = name
+        program = _Program(jax.jit(run, compiler_options=options_for(platform)))
+        self.programs[key] = program
+        return program
 
 
-def _type_of(leaf: Any) -> Hashable:
-    return (leaf.shape, leaf.dtype) if hasattr(leaf, "dtype") else type(leaf)
+@dataclasses.dataclass
+class _Program:
+    """A jit, when it was last called, and how often it was traced: for how many types."""
+
+    jitted: Callable[..., Any]
+    used: int = 0
+    traced: int = 0
 
 
 PROGRAMS = _Programs(MOST_PROGRAMS)
@@ -266,12 +288,14 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
 
     `fn` is a function of a module, so that equal calls share a program; `static` is hashable.
     """
-    if not is_eager(operands):
-        return fn(*operands, **static)
     leaves, tree = jax.tree.flatten(operands)
-
-    def run(*leaves):
-        return fn(*jax.tree.unflatten(tree, leaves), **static)
-
+    if not are_eager(leaves):
+        return fn(*operands, **static)
     name = static.get("rule", fn).__name__.strip("_")
-    return PROGRAMS.run((fn, tree, tuple(sorted(static.items())), situation()), name, run, leaves)
+    leaves = [x if isinstance(x, jax.Array) else _on_device(x) for x in leaves]
+    return PROGRAMS.run(name, _applied, (fn, tree, tuple(sorted(static.items()))), leaves)
+
+
+def _applied(call: Any, *leaves: Any) -> Any:
+    fn, tree, static = call
+    return fn(*jax.tree.unflatten(tree, leaves), **dict(static))

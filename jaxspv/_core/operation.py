@@ -23,7 +23,7 @@ from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.sharding import NamedSharding, PartitionSpec
 
 from .batching import alike, one_by_one, vmapped
-from .compilation import PROGRAMS, as_array, is_eager
+from .compilation import PROGRAMS, are_eager, as_array, as_operands
 from .derivatives import instantiate, is_inexact, is_zero, jvp_of_perturbed, transpose_of_tangent
 from .operations.call import Call, Form, Types, call_of, structs, types_of, x64
 from .operations.plan import Plan
@@ -111,18 +111,16 @@ class Operation(Table):
             NotImplementedError: every form refuses; says why for each.
         """
         leaves, tree = jax.tree.flatten(operands)
-        where = situation()._replace(platforms=EVERYWHERE)
-        call = call_of(tree, tuple(sorted(static.items())), backend, method, where)
-        eager = is_eager(*leaves)
-        leaves = [as_array(leaf) for leaf in leaves]
-        bound = functools.partial(self._bound, call)
-        if eager:  # not by `bind`, which asks for the type of each operand
-            return PROGRAMS.run((self, call), self.primitive.name, bound, leaves)
-        return bound(*leaves)
+        given = tree, tuple(sorted(static.items())), backend, method
+        if not are_eager(leaves):
+            return self._bound(given, *leaves)
+        return PROGRAMS.run(self.primitive.name, self._bound, given, as_operands(leaves))
 
-    def _bound(self, call: Call, *leaves: Any) -> Any:
-        structure, _ = self._results(call, types_of(leaves))
-        return jax.tree.unflatten(structure, self.primitive.bind(*alike(leaves), call=call))
+    def _bound(self, given: Any, *leaves: Any) -> Any:
+        call = call_of(*given, situation()._replace(platforms=EVERYWHERE))
+        arrays = alike([as_array(leaf) for leaf in leaves])
+        structure, _ = self._results(call, types_of(arrays))
+        return jax.tree.unflatten(structure, self.primitive.bind(*arrays, call=call))
 
     # ---- The choice ----
 
@@ -179,8 +177,10 @@ class Operation(Table):
 
     def _eager(self, *leaves: Any, call: Call) -> list[Array]:
         """Runs an equation that a transformation (vmap, grad) has bound outside of traces."""
-        bind = functools.partial(self.primitive.bind, call=call)
-        return PROGRAMS.run((self, call, None), self.primitive.name, bind, leaves)
+        return PROGRAMS.run(self.primitive.name, self._equation, call, as_operands(leaves))
+
+    def _equation(self, call: Call, *leaves: Any) -> list[Array]:
+        return self.primitive.bind(*leaves, call=call)
 
     def _batch(self, leaves, dims, *, call: Call):
         """Binds the same primitive, one more entry in `lanes`: a form is batched when lowered."""

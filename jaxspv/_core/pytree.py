@@ -7,7 +7,7 @@ import importlib
 import inspect
 import json
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import jax
@@ -43,27 +43,22 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
     fields = dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
     leaves = [f.name for f in fields if not f.metadata]
     statics = [f.name for f in fields if f.metadata.get("static")]
-    keys = [jax.tree_util.GetAttrKey(name) for name in leaves]
-
-    def flatten(obj):
-        aux = tuple(getattr(obj, name) for name in statics)
-        return [(key, getattr(obj, key.name)) for key in keys], aux
-
+    names, keys = (*leaves, *statics), list(map(jax.tree_util.GetAttrKey, leaves))
     leaves_of, statics_of = _getter(leaves), _getter(statics)
 
-    def flatten_plain(obj):  # at every eager call, for every operand
+    def flatten(obj):  # at every eager call, for every operand
         return leaves_of(obj), statics_of(obj)
+
+    def flatten_with_keys(obj):
+        return list(zip(keys, leaves_of(obj), strict=True)), statics_of(obj)
 
     def unflatten(aux, children):
         obj = object.__new__(cls)
-        for name, value in zip(leaves, children, strict=True):
-            object.__setattr__(obj, name, value)
-        for name, value in zip(statics, aux, strict=True):
-            object.__setattr__(obj, name, value)
+        vars(obj).update(zip(names, (*children, *aux), strict=True))
         return obj
 
-    cls._leaves_and_static = staticmethod(flatten_plain)  # pyright: ignore[reportAttributeAccessIssue]
-    jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten, flatten_plain)
+    cls._leaves_and_static = staticmethod(flatten)  # pyright: ignore[reportAttributeAccessIssue]
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     if "<locals>" not in cls.__qualname__:
         export.register_pytree_node_serialization(
             cls,
@@ -232,10 +227,17 @@ VALUES = (jax.Array, np.ndarray, np.generic, int, float)
 
 def is_concrete(*trees: Any) -> bool:
     """True when every leaf holds a value that can be looked at (no tracer, no placeholder)."""
-    for leaf in jax.tree.leaves(trees):  # at every eager call: no generator
-        if isinstance(leaf, Tracer) or not isinstance(leaf, VALUES):
-            return False
-    return True
+    return are_concrete(trees) or are_concrete(jax.tree.leaves(trees))
+
+
+def are_concrete(leaves: Sequence[Any]) -> bool:
+    """`is_concrete` of the leaves of a tree."""
+    return all(map(_holds_value, map(type, leaves)))  # at every eager call: no generator
+
+
+@functools.cache
+def _holds_value(kind: type) -> bool:
+    return issubclass(kind, VALUES) and not issubclass(kind, Tracer)
 
 
 def describe(array: Any) -> str:

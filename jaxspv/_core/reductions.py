@@ -159,6 +159,7 @@ def _gathered(x: Array, index: Array) -> Array:
     return jnp.take(x, index, mode="clip")
 
 
+@functools.cache  # at every eager call
 def is_narrow(dtype: Any) -> bool:
     """Whether it is a float of fewer bits than float32."""
     return bool(jnp.issubdtype(dtype, jnp.floating)) and np.dtype(dtype).itemsize < 4

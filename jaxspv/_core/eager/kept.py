@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
-from ..compilation import is_eager
+from ..compilation import are_eager
 
 _T = TypeVar("_T")
 
@@ -31,13 +31,10 @@ class _Kept:
         """The values of these arrays, by name."""
         key = tuple(map(id, arrays))
         if key not in self.entries:
-
-            def gone(_):
-                self.entries.pop(key, None)
-
-            self.entries[key] = {}, [weakref.ref(a, gone) for a in arrays]
+            references = [weakref.ref(a, lambda _: self.entries.pop(key, None)) for a in arrays]
+            self.entries[key] = {}, references
+            self.shrink()
         self.entries.move_to_end(key)
-        self.shrink()
         return self.entries[key][0]
 
     def shrink(self) -> None:
@@ -84,8 +81,8 @@ def kept(arrays: tuple[Any, ...], name: Hashable, compute: Callable[[], _T]) -> 
     `compute` may depend on nothing else. Arrays that its result shares with the key are copied, as
     the cache would keep the key alive.
     """
-    of_jax = all(isinstance(a, jax.Array) for a in arrays)
-    if not (KEPT.most and of_jax and is_eager(arrays)):
+    of_jax = all([isinstance(a, jax.Array) for a in arrays])
+    if not (KEPT.most and of_jax and are_eager(arrays)):
         return compute()
     values = KEPT.values(arrays)
     if name not in values:

@@ -22,7 +22,7 @@ def with_real_weights(graph: Graph, algorithm: str) -> Graph:
     Raises:
         TypeError: its weights are complex.
     """
-    if jnp.issubdtype(graph.dtype, jnp.complexfloating):
+    if graph.dtype.kind == "c":
         raise TypeError(
             f"`{algorithm}` takes real weights; got {graph.dtype}. Make some of them, as by "
             "`A.with_data(abs(A.data))`."

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from ..._core.compilation import by_numpy, on_gpu, to_device
+from ..._core.eager.kept import kept
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ..._core.reductions import sum_in_double
 from ...formats import CSR
-from ...graph import Graph, register_layout
+from ...graph import Graph, arrays_of, register_layout
 from ..common.edges import sliced_in_edges
 from ..common.weights import check_weights, facts_of
 
@@ -67,8 +70,13 @@ def check_strength(graph: Graph) -> None:
     Raises:
         ValueError: a weight is NaN, infinite or negative, or the sum of a row is too large.
     """
+    if is_concrete(graph.data):
+        kept(arrays_of(graph), "strength", functools.partial(_check_strength, graph))
+
+
+def _check_strength(graph: Graph) -> None:
     check_weights(graph)
-    if not is_concrete(graph.data) or not jnp.issubdtype(graph.dtype, jnp.floating):
+    if not jnp.issubdtype(graph.dtype, jnp.floating):
         return
     top = float(jnp.finfo(graph.dtype).max) ** 0.5
     if facts_of(graph).mean * float(graph.nse) < top:  # the sum of all is

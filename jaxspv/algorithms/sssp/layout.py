@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -163,6 +164,7 @@ def _widths(graph: Graph, facts: Facts) -> tuple[BucketWidths, BucketWidths]:
     return to_device((widths, ratios))
 
 
+@functools.cache  # at every eager call
 def _infinity(dtype: Any) -> Any:
     """`infinity`, on the host."""
     return np.inf if jnp.issubdtype(dtype, jnp.floating) else np.iinfo(dtype).max

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.native_loops import is_negative, read, write
+from ..._core.native_loops import each, is_negative, read, write
 from .step import Call, loop_of
 from .xla import Loop, State, differs, going, result_of, start_of
 
@@ -80,13 +80,16 @@ def run_frontier(call: Call) -> tuple[Array, Array, Array]:
     loop, push = loop_of(call, at=read), Push.of(call)
     x0, n = loop.x0, loop.x0.shape[0]
     zero = jnp.int32(0)
-    present = differs(x0, jnp.full_like(x0, push.missing))
+    missing = jnp.asarray(push.missing, x0.dtype)
+
+    def queued(i, queue, tail):
+        return write(queue, tail, i), tail + differs(read(x0, i), missing)
+
     first = _Work(
         start_of(loop),
         jnp.full(n, jnp.asarray(push.identity, push.dtype)),
         jnp.full(n, -1, jnp.int32),
-        jnp.nonzero(present, size=n + 1)[0].astype(jnp.int32),
-        jnp.sum(present, dtype=jnp.int32),
+        *each(0, n, queued, jnp.zeros(n + 1, jnp.int32), zero),
         jnp.zeros(n + 1, jnp.int32),
         jnp.zeros(n + 1, x0.dtype),
     )

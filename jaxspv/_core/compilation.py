@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import itertools
+import types
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -117,25 +117,25 @@ def scalar(value: Any, dtype: Any) -> Any:
     return _on_device(number) if is_eager() else number
 
 
+def as_array(leaf: Any) -> Any:
+    """A leaf as an array whose type is not weak: numbers of any kind share a program."""
+    if isinstance(leaf, jax.Array):
+        dtype = leaf.dtype
+        if dtype.itemsize > 4 and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+            dtype = jax.dtypes.canonicalize_dtype(dtype)  # made while x64 was enabled
+        same = dtype == leaf.dtype and not leaf.weak_type
+        return leaf if same else lax.convert_element_type(leaf, dtype)
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return np.asarray(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype))
+    return np.asarray(leaf, jnp.result_type(leaf))
+
+
 def as_operands(leaves: Sequence[Any]) -> list[Any]:
-    """Concrete leaves as the programs of operations take them: numbers of any kind share one."""
+    """Concrete leaves as the programs of operations take them."""
     return [
         x if isinstance(x, jax.Array) and not x.weak_type else _on_device(as_array(x))
         for x in leaves
     ]
-
-
-def as_array(leaf: Any) -> Any:
-    """A leaf as an array whose type is not weak: numbers of any kind share a program."""
-    if isinstance(leaf, jax.Array):
-        if leaf.dtype.itemsize > 4 and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
-            dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)  # made while x64 was enabled
-            return leaf if dtype == leaf.dtype else lax.convert_element_type(leaf, dtype)
-        weak = leaf.aval.weak_type
-        return lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        return np.asarray(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype))
-    return np.asarray(leaf, jnp.result_type(leaf))
 
 
 def _on_device(leaf: Any) -> Any:
@@ -225,14 +225,14 @@ def options_for(platform: str) -> dict[str, Any] | None:
 
 
 class _Programs:
-    """The compiled programs of eager calls: a jit for each function and its static side.
-
-    The last used stay. What is dropped gives back its memory and its memory maps.
+    """The compiled programs of eager calls: a jit for each function and its static side, with the
+    time of its last call and for how many types it was traced. The last used stay; what is dropped
+    gives back its memory and its memory maps.
     """
 
     def __init__(self, most: int):
         self.most, self.clock = most, itertools.count()
-        self.programs: dict[Hashable, _Program] = {}
+        self.programs: dict[Hashable, Any] = {}
 
     def __len__(self) -> int:
         return sum(program.traced for program in self.programs.values())
@@ -255,7 +255,7 @@ class _Programs:
                 return program.jitted(*leaves)
         return program.jitted(*leaves)
 
-    def _program(self, name: str, key: Any) -> _Program:
+    def _program(self, name: str, key: Any) -> types.SimpleNamespace:
         fn, static, platform, where = key
 
         def run(*leaves):
@@ -266,18 +266,9 @@ class _Programs:
                 return fn(static, *leaves)
 
         run.__name__ = name
-        program = _Program(jax.jit(run, compiler_options=options_for(platform)))
-        self.programs[key] = program
+        jitted = jax.jit(run, compiler_options=options_for(platform))
+        program = self.programs[key] = types.SimpleNamespace(jitted=jitted, traced=0)
         return program
-
-
-@dataclasses.dataclass
-class _Program:
-    """A jit, when it was last called, and how often it was traced: for how many types."""
-
-    jitted: Callable[..., Any]
-    used: int = 0
-    traced: int = 0
 
 
 PROGRAMS = _Programs(MOST_PROGRAMS)

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
 
@@ -44,6 +43,11 @@ def jvp_of_perturbed(
         return result, jax.tree.map(jnp.zeros_like, result)
     dots = tuple(dense_tangent(t) for t, on in zip(tangents, live, strict=True) if on)
     return jax.jvp(of_live, values, dots)
+
+
+def symbolic_zero(value: Any) -> SymbolicZero:
+    """The tangent of an array that is known to be zero."""
+    return SymbolicZero(jax.typeof(value).to_tangent_aval())
 
 
 def is_symbolic(leaf: Any) -> bool:
@@ -83,22 +87,17 @@ def _materialise(leaf):
     return jnp.zeros(leaf.shape, leaf.dtype)
 
 
-def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: Any) -> list[Array]:
-    """Cotangents of the leaves of `operands` that are types, of a map linear in them."""
+def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: Any) -> list[Any]:
+    """Cotangents of the leaves of `operands` that are types, of a map linear in them; else None."""
     leaves, tree = jax.tree.flatten(operands)
-    unknown = [isinstance(x, jax.ShapeDtypeStruct) for x in leaves]
-    at = tree.unflatten(
-        jnp.zeros(x.shape, x.dtype) if u else x for x, u in zip(leaves, unknown, strict=True)
-    )
-    result = jax.tree.map(jnp.zeros_like, cotangent)
+    types = [x if isinstance(x, jax.ShapeDtypeStruct) else None for x in leaves]
+    zeros = [
+        x if t is None else jnp.zeros(t.shape, t.dtype) for x, t in zip(leaves, types, strict=True)
+    ]
+    at, result = tree.unflatten(zeros), jax.tree.map(jnp.zeros_like, cotangent)
 
     def of(live):
-        given = iter(live)
-        dots = [
-            next(given) if u else SymbolicZero(jax.typeof(x).to_tangent_aval())
-            for x, u in zip(leaves, unknown, strict=True)
-        ]
+        dots = [symbolic_zero(x) if t is None else t for x, t in zip(leaves, live, strict=True)]
         return instantiate(result, tangent(at, tree.unflatten(dots), result))
 
-    live = [x for x, u in zip(leaves, unknown, strict=True) if u]
-    return jax.linear_transpose(of, live)(cotangent)[0]
+    return jax.linear_transpose(of, types)(cotangent)[0]

@@ -17,18 +17,24 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.core import ShapedArray
-from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.sharding import NamedSharding, PartitionSpec
 
 from .batching import alike, one_by_one, vmapped
 from .compilation import PROGRAMS, are_eager, as_array, as_operands
-from .derivatives import instantiate, is_inexact, is_zero, jvp_of_perturbed, transpose_of_tangent
+from .derivatives import (
+    instantiate,
+    is_inexact,
+    is_zero,
+    jvp_of_perturbed,
+    symbolic_zero,
+    transpose_of_tangent,
+)
 from .operations.call import Call, Form, Types, call_of, structs, types_of, x64
 from .operations.plan import Plan
 from .operations.table import Table, asked, results_of
-from .platforms import EVERYWHERE, PLATFORM_OF, WORDS, Backend, inside, situation
+from .platforms import PLATFORM_OF, WORDS, Backend, inside, situation
 
 
 def typed(dtype: Any, *shape: int) -> Any:
@@ -111,13 +117,12 @@ class Operation(Table):
             NotImplementedError: every form refuses; says why for each.
         """
         leaves, tree = jax.tree.flatten(operands)
-        given = tree, tuple(sorted(static.items())), backend, method
+        call = call_of(tree, tuple(sorted(static.items())), backend, method, situation())
         if not are_eager(leaves):
-            return self._bound(given, *leaves)
-        return PROGRAMS.run(self.primitive.name, self._bound, given, as_operands(leaves))
+            return self._bound(call, *leaves)
+        return PROGRAMS.run(self.primitive.name, self._bound, call, as_operands(leaves))
 
-    def _bound(self, given: Any, *leaves: Any) -> Any:
-        call = call_of(*given, situation()._replace(platforms=EVERYWHERE))
+    def _bound(self, call: Call, *leaves: Any) -> Any:
         arrays = alike([as_array(leaf) for leaf in leaves])
         structure, _ = self._results(call, types_of(arrays))
         return jax.tree.unflatten(structure, self.primitive.bind(*arrays, call=call))
@@ -177,10 +182,8 @@ class Operation(Table):
 
     def _eager(self, *leaves: Any, call: Call) -> list[Array]:
         """Runs an equation that a transformation (vmap, grad) has bound outside of traces."""
-        return PROGRAMS.run(self.primitive.name, self._equation, call, as_operands(leaves))
-
-    def _equation(self, call: Call, *leaves: Any) -> list[Array]:
-        return self.primitive.bind(*leaves, call=call)
+        name, operands = self.primitive.name, as_operands(leaves)
+        return jax.tree.leaves(PROGRAMS.run(name, self._bound, call, operands))
 
     def _batch(self, leaves, dims, *, call: Call):
         """Binds the same primitive, one more entry in `lanes`: a form is batched when lowered."""
@@ -195,90 +198,76 @@ class Operation(Table):
 
     def _jvp(self, primals, tangents, *, call: Call):
         results = self.primitive.bind(*primals, call=call)
-        zero = tuple(_is_zero(t) for t in tangents)
-        dots: list[Any] = [ad.Zero(jax.typeof(v).to_tangent_aval()) for v in results]
-        inexact = [k for k, v in enumerate(results) if is_inexact(v)]
-        if inexact and not all(zero):
-            assert self.tangent is not None, self.name
-            live = [t for t, z in zip(tangents, zero, strict=True) if not z]
-            given = list(primals), live, results
-            found = _inlined(*given, rule=self._tangents, call=call, zero=zero)
-            for k, dot in zip(inexact, found, strict=True):
-                dots[k] = dot
-        return results, dots
+        given = [None if is_zero(t) else t for t in tangents]  # an `ad.Zero` has no leaves
+        found = [None] * len(results)
+        if any(map(is_inexact, results)) and any(t is not None for t in given):
+            found = _inlined(list(primals), given, results, rule=self._tangents, call=call)
+        zeros = (ad.Zero(jax.typeof(v).to_tangent_aval()) for v in results)
+        return results, [z if t is None else t for z, t in zip(zeros, found, strict=True)]
 
-    def _tangents(self, primals, live, results, *, call: Call, zero: tuple[bool, ...]):
-        """Tangents of the floating-point leaves of the results."""
+    def _tangents(self, primals, tangents, results, *, call: Call):
+        """Tangents of the results; None, as for the operands, for zeros and other than floats."""
         structure, _ = self._results(call, types_of(primals))
-        tangent = self.tangent
-        assert tangent is not None
+        assert self.tangent is not None, self.name
+        tangent = functools.partial(self.tangent, **dict(call.static))
 
-        def single(primals, live, results):
-            given = iter(live)
-            dots = [
-                SymbolicZero(jax.typeof(x).to_tangent_aval()) if z else next(given)
-                for x, z in zip(primals, zero, strict=True)
-            ]
-            operands, dots = (jax.tree.unflatten(call.tree, v) for v in (primals, dots))
-            result = jax.tree.unflatten(structure, results)
-            out = tangent(operands, dots, result, **dict(call.static))
+        def fn(primals, tangents, results):
+            each = zip(primals, tangents, strict=True)
+            dots = [symbolic_zero(x) if t is None else t for x, t in each]
+            result = structure.unflatten(results)
+            out = tangent(call.tree.unflatten(primals), call.tree.unflatten(dots), result)
             leaves = jax.tree.leaves(instantiate(result, out))
-            return [t for v, t in zip(results, leaves, strict=True) if is_inexact(v)]
+            return [t if is_inexact(v) else None for v, t in zip(results, leaves, strict=True)]
 
-        fn = single
         for flags in call.lanes:
             axes = [0 if on else None for on in flags]
-            of_live = [a for a, z in zip(axes, zero, strict=True) if not z]
-            fn = jax.vmap(fn, in_axes=(axes, of_live, 0))
+            fn = jax.vmap(fn, in_axes=(axes, axes, 0))
         with inside(call.within()):
-            return fn(primals, live, results)
+            return fn(primals, tangents, results)
 
     def _transpose(self, cotangents, *leaves, call: Call):
-        linear = tuple(ad.is_undefined_primal(x) for x in leaves)
         leaves = [as_array(x) if isinstance(x, bool) else x for x in leaves]  # a literal of jit's
-        avals = [x.aval if u else x for x, u in zip(leaves, linear, strict=True)]
+        known = [None if ad.is_undefined_primal(x) else x for x in leaves]
+        avals = [x.aval if k is None else x for x, k in zip(leaves, known, strict=True)]
         if all(type(c) is ad.Zero for c in cotangents):
-            return [ad.Zero(v) if u else None for v, u in zip(avals, linear, strict=True)]
+            return [ad.Zero(v) if k is None else None for v, k in zip(avals, known, strict=True)]
         given = [ad.instantiate_zeros(c) for c in cotangents]
-        known = [x for x, u in zip(leaves, linear, strict=True) if not u]
-        types = types_of(avals)
-        more = {"call": call, "linear": linear, "types": types}
-        found = iter(_inlined(given, known, rule=self._cotangents, **more))
-        return [next(found) if u else None for u in linear]
+        return _inlined(given, known, rule=self._cotangents, call=call, types=types_of(avals))
 
-    def _cotangents(self, cotangents, known, *, call: Call, linear: tuple[bool, ...], types: Types):
-        """Cotangents of the leaves in which the operation is linear."""
+    def _cotangents(self, cotangents, known, *, call: Call, types: Types):
+        """Cotangents of the leaves in which the operation is linear, which are not known."""
         structure, _ = self._results(call, types)
         types = call.single(types)
 
-        def single(cotangents, known):
-            given = iter(known)
+        def fn(cotangents, known):
             leaves = [
-                jax.ShapeDtypeStruct(*t) if u else next(given)
-                for t, u in zip(types, linear, strict=True)
+                jax.ShapeDtypeStruct(*t) if x is None else x
+                for t, x in zip(types, known, strict=True)
             ]
-            operands = jax.tree.unflatten(call.tree, leaves)
-            cotangent = jax.tree.unflatten(structure, cotangents)
-            if self.transpose is None:
-                assert self.linear is not None and self.tangent is not None
-                if not self.linear(*operands, **dict(call.static)):
-                    raise NotImplementedError(f"`{self.name}` is not linear here: no transpose.")
-                push = functools.partial(self.tangent, **dict(call.static))
-                return transpose_of_tangent(push, cotangent, operands)
-            parts = self.transpose(cotangent, *operands, **dict(call.static))
+            found = self._transposed(
+                structure.unflatten(cotangents), call.tree.unflatten(leaves), dict(call.static)
+            )
+            return [c if x is None else None for c, x in zip(found, known, strict=True)]
+
+        for flags in call.lanes:
+            fn = functools.partial(_summed, fn, flags)
+        with inside(call.within()):
+            return fn(cotangents, known)
+
+    def _transposed(self, cotangent, operands, static) -> list[Any]:
+        """A cotangent for each leaf of the operands that is a type; None or any for the others."""
+        if self.transpose is not None:
+            parts = self.transpose(cotangent, *operands, **static)
             found = []
             for operand, part in zip(operands, parts, strict=True):
                 count = len(jax.tree.leaves(operand))
                 found += [None] * count if part is None else jax.tree.leaves(part)
-            return [c for c, u in zip(found, linear, strict=True) if u]
-
-        fn = single
-        for flags in call.lanes:
-            of_known = [0 if on else None for on, u in zip(flags, linear, strict=True) if not u]
-            of_linear = [on for on, u in zip(flags, linear, strict=True) if u]
-            fn = functools.partial(_summed, jax.vmap(fn, in_axes=(0, of_known)), of_linear)
-        with inside(call.within()):
-            return fn(cotangents, known)
+            return found
+        assert self.linear is not None and self.tangent is not None
+        if not self.linear(*operands, **static):
+            raise NotImplementedError(f"`{self.name}` is not linear here: no transpose.")
+        push = functools.partial(self.tangent, **static)
+        return transpose_of_tangent(push, cotangent, operands)
 
     def _tangent_of_definition(self, primals, tangents, result, **static):
         """The tangent by JAX's differentiation of the form in XLA."""
@@ -316,9 +305,7 @@ class Operation(Table):
         return found
 
 
-@functools.partial(
-    jax.jit, static_argnames=("rule", "call", "zero", "linear", "types", "platform"), inline=True
-)
+@functools.partial(jax.jit, static_argnames=("rule", "call", "types", "platform"), inline=True)
 def _inlined(*arrays: Any, rule: Callable[..., Any], **static: Any) -> Any:
     """A rule of an operation, traced once for equal static arguments and types of arrays."""
     return rule(*arrays, **static)
@@ -350,9 +337,11 @@ def _over_lanes(impl: Form, call: Call, leaves: Sequence[Any]) -> list[Any]:
     return fn(*leaves)
 
 
-def _summed(fn: Callable[..., Any], on: list[bool], *args: Any) -> list[Any]:
+def _summed(fn: Callable[..., Any], flags: tuple[bool, ...], cotangents: Any, known: Any) -> Any:
     """Cotangents; summed over the axis of a vmap for operands that do not have that axis."""
-    return [c if flag else c.sum(0) for c, flag in zip(fn(*args), on, strict=True)]
+    axes = [0 if on else None for on in flags]
+    found = jax.vmap(fn, in_axes=(0, axes))(cotangents, known)
+    return [c if on or c is None else c.sum(0) for c, on in zip(found, flags, strict=True)]
 
 
 def _foreign_calls_refused(module: Any) -> bool:
@@ -367,7 +356,3 @@ def _foreign_calls_refused(module: Any) -> bool:
         automatic = set(mesh.axis_names) - set(axes.manual_axes)
         spread = any(mesh.shape[name] > 1 for name in automatic)
     return module.lowering_parameters.for_export or spread
-
-
-def _is_zero(tangent: Any) -> bool:
-    return type(tangent) is ad.Zero or getattr(tangent, "dtype", None) == jax.dtypes.float0

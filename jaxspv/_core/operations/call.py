@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import jax
 
-from ..platforms import Backend, Situation
+from ..platforms import EVERYWHERE, Backend, Situation
 
 Types = tuple[tuple[tuple[int, ...], Any], ...]  # (shape, dtype) of every leaf
 Refuse = Callable[..., str | None]
@@ -101,7 +101,10 @@ class Call:
         return tuple(sizes)
 
 
-call_of = functools.lru_cache(maxsize=4096)(Call)  # equal calls are one object, hashed once
+@functools.lru_cache(maxsize=4096)
+def call_of(tree: Any, static: Any, backend: Any, method: Any, where: Situation) -> Call:
+    """A call in a situation, for every platform: equal ones are one object, hashed once."""
+    return Call(tree, static, backend, method, where._replace(platforms=EVERYWHERE))
 
 
 def structs(types: Types) -> list[jax.ShapeDtypeStruct]:

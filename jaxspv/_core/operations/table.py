@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from ..compat import kernels_refused
-from ..platforms import BACKENDS, PLATFORM_OF, Backend, inside, situation
+from ..platforms import BACKENDS, PLATFORM_OF, Backend, Situation, inside, situation
 from .call import Call, Form, Refuse, Types, never, structs
 from .plan import Plan
 
@@ -81,34 +81,34 @@ class Table:
             raise ValueError(f"`backend` must be one of {BACKENDS} or None; got {backend!r}.")
         impls = self.impls if platform in (None, "cuda") else self._forms
         if method is not None and method not in (impl.name for impl in impls):
-            names = sorted({impl.name for impl in self.impls})
-            if method not in names:
+            if method not in (names := sorted({impl.name for impl in self.impls})):
                 raise ValueError(f"`method` must be one of {names}; got {method!r}.")
         allowed = situation().allowed if backend is None else (backend,)
-        chosen, refused = [], []
-        asked_for = [k for k in BACKENDS if platform in (None, PLATFORM_OF.get(k, platform))]
-        for kind in asked_for:
-            for impl in (i for i in impls if i.backend == kind):
-                if kind not in allowed:
-                    reason = f"backend={backend or allowed[-1]!r} was asked for"
-                elif method is not None and impl.name != method:
-                    reason = f"method={method!r} was asked for"
-                else:
-                    reason = impl.refuse(*operands, **static)
-                    if kind == "pallas":
-                        reason = reason or kernels_refused()
-                if reason is None:
-                    chosen.append(impl)
-                    break
+        chosen, refused = {}, []
+        for impl in sorted(impls, key=lambda impl: BACKENDS.index(impl.backend)):
+            kind = impl.backend
+            if kind in chosen or platform not in (None, PLATFORM_OF.get(kind, platform)):
+                continue
+            if kind not in allowed:
+                reason = f"backend={backend or allowed[-1]!r} was asked for"
+            elif method is not None and impl.name != method:
+                reason = f"method={method!r} was asked for"
+            else:
+                reason = impl.refuse(*operands, **static)
+                if kind == "pallas":
+                    reason = reason or kernels_refused()
+            if reason is None:
+                chosen[kind] = impl
+            else:
                 refused.append((impl, reason))
-        if not chosen and platform is not None:  # on no platform at last, for CPUs before GPUs
+        if chosen:
+            return Plan(self.name, (*chosen.values(),), tuple(refused), internal=self.internal)
+        if platform is not None:  # on no platform at last, for CPUs before GPUs
+            how = {"backend": backend, "method": method}
             then = "cpu" if platform == "other" else None
-            how = {"backend": backend, "method": method, "platform": then}
-            return self.plan(*operands, **how, **static)
-        if not chosen:
-            listing = "\n  ".join(f"{impl}: {why}" for impl, why in refused)
-            raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
-        return Plan(self.name, tuple(chosen), tuple(refused), internal=self.internal)
+            return self.plan(*operands, platform=then, **how, **static)
+        listing = "\n  ".join(f"{impl}: {why}" for impl, why in refused)
+        raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -116,21 +116,13 @@ def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types
     """The structure and the types of an operation's results."""
     del x64  # part of the key
 
-    def both(*operands, **static):
-        how = {"backend": call.backend, "method": call.method, "platform": "other"}
-        plan = op.plan(*operands, **how, **static)
-        return plan, None if op.types is None else op.types(*operands, **static)
-
-    plan, result = asked(both, call, types)
+    how = {"backend": call.backend, "method": call.method, "platform": "other"}
+    plan = asked(functools.partial(op.plan, **how), call, types)
+    result = None if op.types is None else asked(op.types, call, types)
     if result is None:
         impl = plan.chosen[-1]  # the form in XLA, if it did not refuse
-
-        def run(*leaves):
-            platform = PLATFORM_OF.get(impl.backend, "other")
-            with inside(call.where.on(platform)):
-                return impl.run(*jax.tree.unflatten(call.tree, leaves), **dict(call.static))
-
-        result = jax.eval_shape(run, *structs(types))
+        platform = PLATFORM_OF.get(impl.backend, "other")
+        result = jax.eval_shape(_within(impl.run, call, call.where.on(platform)), *structs(types))
     leaves, structure = jax.tree.flatten(result)
     return structure, tuple((tuple(v.shape), jnp.dtype(v.dtype)) for v in leaves)
 
@@ -138,10 +130,18 @@ def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types
 def asked(fn: Callable[..., Any], call: Call, types: Types) -> Any:
     """`fn(*operands, **static)` for operands that only have shapes and dtypes."""
     found = []
-
-    def ask(*leaves):
-        with inside(call.where):
-            found.append(fn(*jax.tree.unflatten(call.tree, leaves), **dict(call.static)))
-
+    ask = _within(
+        lambda *operands, **static: found.append(fn(*operands, **static)), call, call.where
+    )
     jax.eval_shape(ask, *structs(types))
     return found[0]
+
+
+def _within(fn: Callable[..., Any], call: Call, where: Situation) -> Callable[..., Any]:
+    """`fn(*operands, **static)` as a function of the leaves of the operands, in a situation."""
+
+    def of_leaves(*leaves):
+        with inside(where):
+            return fn(*call.tree.unflatten(leaves), **dict(call.static))
+
+    return of_leaves

@@ -18,8 +18,26 @@ from .functions import OnNumbers, canonical, lifted, shape_of
 Position = Literal["firsti", "firstj", "secondi", "secondj"]
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class _Operator(Algebraic):
+    """The base of operators: a function, its name, and parameters that it takes last."""
+
+    fn: Callable[..., Any] = static()
+    name: str = static(default="user")
+    params: tuple[Any, ...] = ()
+
+    def __post_init__(self):
+        """Sees to it that the function can be traced anywhere."""
+        fn, captured = lifted(traceable(self.fn))
+        object.__setattr__(self, "fn", fn)
+        object.__setattr__(self, "params", (*self.params, *captured))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+
 @pytree_dataclass
-class UnaryOp(Algebraic):
+class UnaryOp(_Operator):
     """`z = fn(x, *params)`, element by element; `fn` is static, `params` are leaves.
 
     >>> import jax.numpy as jnp
@@ -28,22 +46,12 @@ class UnaryOp(Algebraic):
     6.0
     """
 
-    fn: Callable[..., Any] = static()
-    name: str = static(default="user")
-    params: tuple[Any, ...] = ()
-
-    def __post_init__(self):
-        _take(self)
-
     def __call__(self, x: Any) -> Array:
         return self.fn(x, *self.params)
 
-    def __repr__(self) -> str:
-        return f"UnaryOp({self.name})"
-
 
 @pytree_dataclass
-class BinaryOp(Algebraic):
+class BinaryOp(_Operator):
     """`z = fn(x, y, *params)`, element by element; `fn` is static, `params` are leaves.
 
     Attributes:
@@ -64,15 +72,9 @@ class BinaryOp(Algebraic):
     (BinaryOp(hypot), 5.0)
     """
 
-    fn: Callable[..., Any] = static()
-    name: str = static(default="user")
-    params: tuple[Any, ...] = ()
     overflow: Callable[..., Any] | None = static(default=None)
     position: Position | None = static(default=None)
     index_dtype: str = static(default="int32")
-
-    def __post_init__(self):
-        _take(self)
 
     def __call__(self, x: Any, y: Any) -> Array:
         if self.position is not None:
@@ -95,12 +97,9 @@ class BinaryOp(Algebraic):
             jnp.asarray(index, self.index_dtype), jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y))
         )
 
-    def __repr__(self) -> str:
-        return f"BinaryOp({self.name})"
-
 
 @pytree_dataclass
-class IndexUnaryOp(Algebraic):
+class IndexUnaryOp(_Operator):
     """`z = fn(x, i, j, thunk, *params)` of an entry's value, row and column (0 for vectors).
 
     >>> import jax.numpy as jnp
@@ -109,25 +108,8 @@ class IndexUnaryOp(Algebraic):
     True
     """
 
-    fn: Callable[..., Any] = static()
-    name: str = static(default="user")
-    params: tuple[Any, ...] = ()
-
-    def __post_init__(self):
-        _take(self)
-
     def __call__(self, x: Any, i: Any, j: Any, thunk: Any = 0) -> Array:
         return self.fn(x, i, j, thunk, *self.params)
-
-    def __repr__(self) -> str:
-        return f"IndexUnaryOp({self.name})"
-
-
-def _take(op: Any) -> None:
-    """Sees to it that the function of a new operator can be traced anywhere."""
-    fn, captured = lifted(traceable(op.fn))
-    object.__setattr__(op, "fn", fn)
-    object.__setattr__(op, "params", (*op.params, *captured))
 
 
 def traceable(fn: Any) -> Any:

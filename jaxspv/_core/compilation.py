@@ -18,7 +18,7 @@ from jax.extend.backend import backends
 from jax.extend.core import Primitive
 
 from .platforms import inside, situation
-from .pytree import are_concrete, is_concrete
+from .pytree import VALUES, are_concrete, is_concrete
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 SMALL = 1 << 16  # entries of a graph on a GPU that NumPy prepares
@@ -119,15 +119,15 @@ def scalar(value: Any, dtype: Any) -> Any:
 
 def as_array(leaf: Any) -> Any:
     """A leaf as an array whose type is not weak: numbers of any kind share a program."""
-    if isinstance(leaf, jax.Array):
-        dtype = leaf.dtype
-        if dtype.itemsize > 4 and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
-            dtype = jax.dtypes.canonicalize_dtype(dtype)  # made while x64 was enabled
-        same = dtype == leaf.dtype and not leaf.weak_type
-        return leaf if same else lax.convert_element_type(leaf, dtype)
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        return np.asarray(leaf, jax.dtypes.canonicalize_dtype(leaf.dtype))
-    return np.asarray(leaf, jnp.result_type(leaf))
+    if not isinstance(leaf, VALUES[:3]):
+        return np.asarray(leaf, jnp.result_type(leaf))
+    dtype = leaf.dtype
+    if dtype.itemsize > 4 and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        dtype = jax.dtypes.canonicalize_dtype(dtype)  # made while x64 was enabled, or by NumPy
+    if not isinstance(leaf, jax.Array):
+        return np.asarray(leaf, dtype)
+    same = dtype == leaf.dtype and not leaf.weak_type
+    return leaf if same else lax.convert_element_type(leaf, dtype)
 
 
 def as_operands(leaves: Sequence[Any]) -> list[Any]:
@@ -164,7 +164,7 @@ def on_gpu(operands: Any) -> bool:
         return False
     for leaf in jax.tree.leaves(operands):
         if isinstance(leaf, jax.Array) and is_concrete(leaf):
-            return any(device.platform == "gpu" for device in leaf.devices())
+            return next(iter(leaf.devices())).platform == "gpu"
     return jax.default_backend() == "gpu"
 
 

@@ -66,11 +66,7 @@ def instantiate(result: Any, tangent: Any) -> Any:
     def leaf(value, t):
         if value is None:
             return None
-        if not is_inexact(value):
-            return np.zeros(value.shape, jax.dtypes.float0)
-        if t is None or _is_zero_leaf(t):
-            return jnp.zeros(value.shape, value.dtype)
-        return t
+        return _materialise(symbolic_zero(value) if t is None or not is_inexact(value) else t)
 
     return jax.tree.map(leaf, result, tangent, is_leaf=lambda x: x is None or is_symbolic(x))
 
@@ -82,9 +78,8 @@ def _is_zero_leaf(leaf):
 def _materialise(leaf):
     if not is_symbolic(leaf):
         return leaf
-    if leaf.dtype == jax.dtypes.float0:
-        return np.zeros(leaf.shape, jax.dtypes.float0)
-    return jnp.zeros(leaf.shape, leaf.dtype)
+    of_integers = leaf.dtype == jax.dtypes.float0
+    return (np if of_integers else jnp).zeros(leaf.shape, leaf.dtype)
 
 
 def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: Any) -> list[Any]:

@@ -68,6 +68,34 @@ void over_rows(Team& team, const Csr<I>& a, const F& work) {
   });
 }
 
+#define JAXSPV_INLINE __attribute__((always_inline))
+
+// each(entry, of[row]) for the entries of rows [first, last), in order. Short rows first write theirs
+// to each of their entries, some rows at a time: no branch depends on the length of a row.
+template <class I, class Of, class F>
+void over_entries(const Csr<I>& a, I first, I last, const Of& of, const F& each) {
+  constexpr I kRows = 64, kMean = 16, kStep = 8;
+  std::decay_t<decltype(of[I(0)])> spread[kRows * kMean + kStep];
+  for (I i = first, stop; i < last; i = stop) {
+    stop = i + std::min(kRows, I(last - i));
+    if (a.ascends(i, stop) && a.ptr[stop] - a.ptr[i] <= kMean * (stop - i)) {
+      const I base = a.ptr[i], count = a.ptr[stop] - base;
+      for (I r = i; r < stop; ++r)
+        for (I k = a.ptr[r] - base; k < a.ptr[r + 1] - base; k += kStep) std::fill_n(spread + k, kStep, of[r]);
+      for (I k = 0; k < count; ++k) each(base + k, spread[k]);
+    } else {
+      for (I r = i; r < stop; ++r) {
+        const auto own = of[r];
+        for (I e = a.begin(r), end = a.end(r); e < end; ++e) each(e, own);
+      }
+    }
+  }
+}
+struct Numbers {  // 0, 1, 2, ...
+  template <class I>
+  I operator[](I i) const { return i; }
+};
+
 // Asks for pages of 2 MiB under memory that is about to be written: far fewer page faults. What
 // lies around it stays as it is.
 inline void advise_large_pages([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <vector>
 
 #include "checked.h"
@@ -16,10 +17,9 @@ struct Distances {
   const Matrix& g;
   const T *weight, *d;
   bool reached(Id v) const { return d[v] < largest<T>(); }
-  bool tight(Id u, Id e) const {
-    const Id v = g.idx[e];
-    return reached(v) && MinExtend::apply<T>(d[u], weight[e]) == d[v];
-  }
+  bool finite(Id v) const { return std::abs(d[v]) < largest<T>(); }
+  bool exact(Id u, Id e) const { return MinExtend::apply<T>(d[u], weight[e]) == d[g.idx[e]]; }
+  bool tight(Id u, Id e) const { return reached(g.idx[e]) && exact(u, e); }
 };
 
 // For each reached vertex the tight predecessor of smallest (edges from the source, number); the
@@ -47,30 +47,43 @@ void shortest_path_tree(const Distances<T>& p, Id source, Id* parent) {
 
 // slot[v]: the tight edge into v that carries its derivative, the number of slots for none; row[v]:
 // its tail, v for none. The rules are those of algorithms/sssp/tree/tight_edges.py.
-template <class T>
-void tight_edges(const Distances<T>& p, Id source, Id* slot, Id* row) {
+template <class T, class Team>
+void tight_edges(Team& team, const Distances<T>& p, Id source, Id* slot, Id* row) {
   const Matrix& g = p.g;
   const Id n = g.rows, none = g.slots;
+  std::fill(slot, slot + n, none);
+  for (Id v = 0; v < n; ++v) row[v] = v;
+  std::mutex mutex;
+  over_rows(team, g, [&](Id first, Id last, int) {  // 1. from strictly nearer vertices the first slot
+    constexpr int kMost = 512;
+    Id edge[kMost], tail[kMost];  // a list, as no branch foresees which edges are tight
+    auto take = [&](int count) {
+      std::lock_guard<std::mutex> lock(mutex);
+      for (int k = 0; k < count; ++k) {
+        const Id e = edge[k], u = tail[k], v = g.idx[e];
+        if (e < slot[v] && v != source && p.d[u] < p.d[v] && p.reached(v)) slot[v] = e, row[v] = u;
+      }
+    };
+    int found = 0;
+    const T *weight = p.weight, *d = p.d;
+    const Id* head = g.idx;
+    over_entries(g, first, last, Numbers(), [&, weight, d, head](Id e, Id u) JAXSPV_INLINE {
+      edge[found] = e, tail[found] = u;
+      found += MinExtend::apply<T>(d[u], weight[e]) == d[head[e]];
+      if (found == kMost) take(found), found = 0;
+    });
+    take(found);
+  });
   std::vector<uint8_t> wanted(n);
   bool orphans = false;
   for (Id v = 0; v < n; ++v) {
-    slot[v] = none;
-    row[v] = v;
-    wanted[v] = v != source && std::abs(p.d[v]) < largest<T>();
-  }
-  for (Id u = 0; u < n; ++u)  // 1. from strictly nearer vertices the first slot
-    for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e) {
-      const Id v = g.idx[e];
-      if (slot[v] == none && wanted[v] && p.d[u] < p.d[v] && p.tight(u, e)) slot[v] = e, row[v] = u;
-    }
-  std::vector<Id> level, next;
-  for (Id v = 0; v < n; ++v) {
-    const bool orphan = wanted[v] && slot[v] == none;
-    orphans |= orphan;
-    wanted[v] = orphan;
-    if (!orphan && std::abs(p.d[v]) < largest<T>()) level.push_back(v);
+    wanted[v] = p.finite(v) && v != source && slot[v] == none;
+    orphans |= wanted[v];
   }
   if (!orphans) return;
+  std::vector<Id> level, next;
+  for (Id v = 0; v < n; ++v)
+    if (p.finite(v) && !wanted[v]) level.push_back(v);
   while (!level.empty()) {  // 2. orphans, round by round from vertices that have theirs
     for (const Id u : level)
       for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e) {
@@ -88,7 +101,7 @@ void tight_edges(const Distances<T>& p, Id source, Id* slot, Id* row) {
   for (Id v = 0; v < n; ++v) {
     const Id u = row[v];
     slot[v] = none;
-    if (u < 0 || v == source || !(std::abs(p.d[v]) < largest<T>())) {
+    if (u < 0 || v == source || !p.finite(v)) {
       row[v] = v;
       continue;
     }
@@ -100,24 +113,25 @@ void tight_edges(const Distances<T>& p, Id source, Id* slot, Id* row) {
 // A tree by the parent of each vertex; a root is its own, the source a root too.
 class Tree {
  public:
-  Tree(const Id* parent, Id n, Id source) : parent_(parent), n_(n), source_(source), children_(n, 0) {
+  Tree(const Id* parent, Id n, Id source) : parent_(parent), n_(n), source_(source), order_(buffer<Id>(n + 1)) {
+    std::vector<Id> children(n);  // those not in order_ yet
     for (Id v = 0; v < n; ++v)
-      if (above(v) >= 0) ++children_[above(v)];
-    for (Id v = 0; v < n; ++v)
-      if (!children_[v]) order_.push_back(v);
-    for (size_t i = 0; i < order_.size(); ++i) {
+      if (above(v) >= 0) ++children[above(v)];
+    auto put = [&](Id v) { order_[size_] = v, size_ += children[v] == 0; };  // no branch to foresee
+    for (Id v = 0; v < n; ++v) put(v);
+    for (Id i = 0; i < size_; ++i) {
       const Id u = above(order_[i]);
-      if (u >= 0 && !--children_[u]) order_.push_back(u);
+      if (u >= 0) --children[u], put(u);
     }
   }
   // sums[v] += those of all above v, or of all below it. Vertices on a cycle are left out.
   void to_root(double* sums) const {
-    for (auto v = order_.rbegin(); v != order_.rend(); ++v)
-      if (above(*v) >= 0) sums[*v] += sums[above(*v)];
+    for (Id i = size_; i-- > 0;)
+      if (const Id v = order_[i], u = above(v); u >= 0) sums[v] += sums[u];
   }
   void from_leaves(double* sums) const {
-    for (const Id v : order_)
-      if (above(v) >= 0) sums[above(v)] += sums[v];
+    for (Id i = 0; i < size_; ++i)
+      if (const Id v = order_[i], u = above(v); u >= 0) sums[u] += sums[v];
   }
 
  private:
@@ -127,7 +141,8 @@ class Tree {
   }
   const Id* parent_;
   const Id n_, source_;
-  std::vector<Id> children_, order_;  // children before their parents
+  Id size_ = 0;
+  std::unique_ptr<Id[]> order_;  // children before their parents
 };
 
 }  // namespace jaxspv

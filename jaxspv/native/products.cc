@@ -21,7 +21,7 @@ Csr<int32_t> matrix(const Call& call, const Lanes& lanes, int64_t lane, int64_t 
 // f(add, mul, values, x, y) for every lane, with the types of the call: operands 2 and 3 are the
 // values and x.
 template <class F>
-void product(const Call& call, const F& f) {
+void product(const Call& call, const Buffer& result, const F& f) {
   const Lanes lanes(call.result(0), 1);
   const Buffer &data = call.operand(2), &x = call.operand(3);
   const int64_t add = call.number("add"), mul = call.number("mul");
@@ -32,7 +32,7 @@ void product(const Call& call, const F& f) {
       lanes.each(call, [&](int64_t lane, Team& team) {
         const T* given = lanes.at<const T>(data, 1, lane);
         const T* from = lanes.at<const T>(x, 1, lane);
-        T* to = lanes.at<T>(call.result(0), 1, lane);
+        T* to = lanes.at<T>(result, 1, lane);
         f(lanes, lane, team, a, m, given, from, to);
       });
     });
@@ -46,17 +46,55 @@ JAXSPV_HANDLER(spmv) {
   const int64_t columns = length(call.operand(3));
   expect(length(call.result(0)) == length(call.operand(0)) - 1, "y has another length than A has rows");
   expect(columns > 0, "x is empty");
-  product(call, [&](auto& lanes, int64_t lane, Team& team, auto a, auto m, auto* values, auto* x, auto* y) {
-    spmv<decltype(a), decltype(m)>(team, matrix(call, lanes, lane, columns), values, x, y);
+  product(call, call.result(0), [&](auto& lanes, int64_t lane, Team& team, auto a, auto m, auto* given, auto* x, auto* y) {
+    spmv<decltype(a), decltype(m)>(team, matrix(call, lanes, lane, columns), given, x, y);
+  });
+}
+
+// (indptr, indices, values, x, y) -> the slot of each row that gave y
+JAXSPV_HANDLER(winners) {
+  const Buffer &x = call.operand(3), &y = call.operand(4), &slots = call.result(0);
+  expect(length(y) == length(slots) && length(y) == length(call.operand(0)) - 1, "y has another length than A has rows");
+  expect(length(x) > 0, "x is empty");
+  product(call, y, [&](auto& lanes, int64_t lane, Team& team, auto a, auto m, auto* given, auto* x, auto* y) {
+    using T = std::remove_pointer_t<decltype(y)>;
+    if constexpr (std::is_floating_point_v<T> && !std::is_same_v<decltype(a), Plus>)
+      winners<decltype(m), T>(team, matrix(call, lanes, lane, length(call.operand(3))), given, x, y,
+                              lanes.template at<Id>(slots, 1, lane));
+    else
+      throw Invalid("extremes of floats have winners");
   });
 }
 
 JAXSPV_HANDLER(spmv_transposed) {
   const int64_t columns = length(call.result(0));
   expect(length(call.operand(3)) == length(call.operand(0)) - 1, "x has another length than A has rows");
-  product(call, [&](auto& lanes, int64_t lane, Team&, auto a, auto m, auto* values, auto* x, auto* y) {
-    spmv_transposed<decltype(a), decltype(m)>(matrix(call, lanes, lane, columns), values, x, y);
+  product(call, call.result(0), [&](auto& lanes, int64_t lane, Team&, auto a, auto m, auto* values, auto* x, auto* y) {
+    const auto nothing = [](auto, auto, auto) {};
+    spmv_transposed<decltype(a), decltype(m)>(matrix(call, lanes, lane, columns), values, x, y, nothing);
   });
+}
+
+// (indptr, indices, data, w, x) -> the derivatives by data and by x; an empty result is not wanted
+JAXSPV_HANDLER(spmv_derivatives) {
+  const Buffer &idx = call.operand(1), &data = call.operand(2), &x = call.operand(4);
+  const Buffer &by_values = call.result(0), &by_vector = call.result(1);
+  const Lanes lanes(by_values, 1);
+  const bool values = length(by_values) > 0, vector = length(by_vector) > 0;
+  const int64_t columns = length(vector ? by_vector : x);
+  expect(length(call.operand(3)) == length(call.operand(0)) - 1, "w has another length than A has rows");
+  expect(!values || (length(by_values) == length(idx) && length(x) == columns), "x has another length");
+  expect(!vector || length(data) == length(idx), "data and indices differ in length");
+  expect(columns > 0, "x is empty");
+  auto run = [&](auto zero) {
+    using T = decltype(zero);
+    lanes.each(call, [&](int64_t lane, Team& team) {
+      auto at = [&](const Buffer& b) { return lanes.at<T>(b, 1, lane); };
+      spmv_derivatives(team, matrix(call, lanes, lane, columns), at(data), at(call.operand(3)), at(x),
+                       values ? at(by_values) : nullptr, vector ? at(by_vector) : nullptr);
+    });
+  };
+  by_values.dtype == abi::kF64 ? run(double()) : run(float());
 }
 
 // (A: indptr, indices, data; x: indices, data, count; the rows allowed, or none for all) -> indices,

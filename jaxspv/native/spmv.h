@@ -250,10 +250,23 @@ void spmv(Team& team, const Csr<I>& a, const T* values, const T* x, T* y) {
   });
 }
 
+// Of each row the first entry whose term is y[i], the number of slots where there is none.
+template <class Mul, class T, class I, class Team>
+void winners(Team& team, const Csr<I>& a, const T* values, const T* x, const T* y, I* slot) {
+  over_rows(team, a, [&](I first, I last, int) {
+    for (I i = first; i < last; ++i) {
+      I e = a.begin(i);
+      const I end = std::max(e, a.end(i));
+      while (e < end && Mul::template apply<T>(values[e], x[a.column(e)]) != y[i]) ++e;
+      slot[i] = e < end ? e : a.slots;
+    }
+  });
+}
+
 // The transposed product, y[j] = add over i of mul(A[i, j], x[i]), on one thread: the entries are
-// read in the order of memory, y is written at random.
-template <class Add, class Mul, class T, class I>
-void spmv_transposed(const Csr<I>& a, const T* values, const T* x, T* y) {
+// read in the order of memory, y is written at random. also(e, x[i], j) is called at each entry.
+template <class Add, class Mul, class T, class I, class F>
+void spmv_transposed(const Csr<I>& a, const T* values, const T* x, T* y, const F& also) {
   using Sum = typename Add::template Sum<T>;
   std::unique_ptr<Sum[]> own;
   Sum* sums;
@@ -264,15 +277,31 @@ void spmv_transposed(const Csr<I>& a, const T* values, const T* x, T* y) {
     sums = own.get();
   }
   std::fill(sums, sums + a.columns, Sum(Add::template identity<T>()));
-  for (I i = 0; i < a.rows; ++i) {
-    const T xi = x[i];
-    for (I e = a.begin(i), end = a.end(i); e < end; ++e) {
-      const I j = a.idx[e];
-      if (a.holds(j)) sums[j] = Add::template apply<Sum>(sums[j], Mul::template apply<T>(values[e], xi));
+  over_entries(a, I(0), a.rows, x, [=](I e, T xi) JAXSPV_INLINE {
+    const I j = a.idx[e];
+    if (a.holds(j)) {
+      sums[j] = Add::template apply<Sum>(sums[j], Mul::template apply<T>(values[e], xi));
+      also(e, xi, j);
+    } else {
+      also(e, xi, a.column(e));
     }
-  }
+  });
   if constexpr (!std::is_same_v<Sum, T>)
     for (I j = 0; j < a.columns; ++j) y[j] = T(sums[j]);
+}
+
+// The derivatives of sum_i w[i] sum_j A[i, j] x[j]: by_values[e] = w[i] x[j], 0 in padding, and
+// by_vector[j] = sum_i w[i] A[i, j]. One of them may be null.
+template <class T, class I, class Team>
+void spmv_derivatives(Team& team, const Csr<I>& a, const T* values, const T* w, const T* x, T* by_values,
+                      T* by_vector) {
+  const auto term = [=](I e, T wi, I j) JAXSPV_INLINE { by_values[e] = wi * x[j]; };
+  if (by_values) std::fill(by_values + (a.ascends(0, a.rows) ? a.ptr[a.rows] : 0), by_values + a.slots, T(0));
+  if (by_values && by_vector) spmv_transposed<Plus, Times>(a, values, w, by_vector, term);
+  else if (by_vector) spmv_transposed<Plus, Times>(a, values, w, by_vector, [](I, T, I) {});
+  else over_rows(team, a, [&](I first, I last, int) {
+    over_entries(a, first, last, w, [=](I e, T wi) { term(e, wi, a.column(e)); });
+  });
 }
 
 }  // namespace jaxspv

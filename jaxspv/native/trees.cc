@@ -26,7 +26,9 @@ JAXSPV_HANDLER(tight_edges) {
   auto run = [&](auto zero) {
     using T = decltype(zero);
     const Distances<T> p{g, entries<T>(call.operand(2), g), vertices<T>(call.operand(3), g)};
-    tight_edges(p, *array<Id>(call.operand(4), 0), vertices<Id>(call.result(0), g), vertices<Id>(call.result(1), g));
+    Team team(call.pool());
+    const Id source = *array<Id>(call.operand(4), 0);
+    tight_edges(team, p, source, vertices<Id>(call.result(0), g), vertices<Id>(call.result(1), g));
   };
   call.operand(2).dtype == abi::kF64 ? run(double()) : run(float());
 }
@@ -53,14 +55,11 @@ JAXSPV_HANDLER(sums_along_paths) {
       else if (slot[v] >= 0 && slot[v] < given) sums[v] = double(values[slot[v]]);
     }
     down ? tree.from_leaves(sums.data()) : tree.to_root(sums.data());
-    if (!down || !by_slot) {
-      for (Id v = 0; v < n; ++v) result[v] = T(sums[v]);
-      return;
+    if (down && by_slot) std::fill(result, result + wanted, T(0));
+    for (Id v = 0; v < n; ++v) {
+      if (!down || !by_slot) result[v] = T(sums[v]);
+      else if (slot[v] >= 0 && slot[v] < wanted) result[slot[v]] += T(sums[v]);
     }
-    std::vector<double> at(wanted);
-    for (Id v = 0; v < n; ++v)
-      if (slot[v] >= 0 && slot[v] < wanted) at[slot[v]] += sums[v];
-    for (int64_t e = 0; e < wanted; ++e) result[e] = T(at[e]);
   };
   call.operand(0).dtype == abi::kF64 ? run(double()) : run(float());
 }

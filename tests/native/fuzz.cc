@@ -147,12 +147,26 @@ bool right(Case& c) {
   for (auto& v : x) v = c.in(-9, 9);
   std::vector<double> ones(c.idx.size(), 1);
   spmv<Plus, Times>(team, g, ones.data(), x.data(), y.data());
-  spmv_transposed<Plus, Times>(g, ones.data(), x.data(), z.data());
-  for (Id v = 0; v < n; ++v) {
+  spmv_transposed<Plus, Times>(g, ones.data(), x.data(), z.data(), [](Id, double, Id) {});
+  std::vector<double> least(n), sums(n), slopes(c.idx.size()), alone(c.idx.size());
+  std::vector<Id> won(n);
+  spmv<Min, Times>(team, g, ones.data(), x.data(), least.data());
+  winners<Times>(team, g, ones.data(), x.data(), least.data(), won.data());
+  spmv_derivatives(team, g, ones.data(), x.data(), y.data(), slopes.data(), sums.data());
+  spmv_derivatives(team, g, ones.data(), x.data(), y.data(), alone.data(), static_cast<double*>(nullptr));
+  CHECK(slopes == alone && sums == z)
+  for (Id v = 0, e = 0; v < n; ++v) {
     double sum = 0;
-    for (auto [to, w] : c.edges[v]) sum += x[to];
-    CHECK(y[v] == sum && z[v] == sum)
+    Id first = Id(c.idx.size());
+    for (auto [to, w] : c.edges[v]) {
+      CHECK(slopes[e] == x[v] * y[to])
+      sum += x[to];
+      if (first == Id(c.idx.size()) && x[to] == least[v]) first = e;
+      ++e;
+    }
+    CHECK(y[v] == sum && z[v] == sum && won[v] == first)
   }
+  CHECK(std::count(slopes.end() - 3, slopes.end(), 0.0) == 3)
   return true;
 }
 
@@ -184,7 +198,11 @@ bool safe(Case& c) {
   bellman_ford(search, steps);
   Components(team, g, level.data()).run(c.in(0, 1));
   spmv<Min, MinExtend>(team, g, c.weights.data(), x.data(), y.data());
-  spmv_transposed<Max, First>(g, c.weights.data(), x.data(), y.data());
+  spmv_transposed<Max, First>(g, c.weights.data(), x.data(), y.data(), [](Id, float, Id) {});
+  winners<MinExtend>(team, g, c.weights.data(), x.data(), y.data(), level.data());
+  std::vector<float> slopes(c.idx.size());
+  spmv_derivatives(team, g, c.weights.data(), x.data(), x.data(), slopes.data(), y.data());
+  spmv_derivatives(team, g, c.weights.data(), x.data(), x.data(), slopes.data(), static_cast<float*>(nullptr));
   std::vector<Id> pairs(2 * c.in(0, 9));
   for (auto& v : pairs) v = c.in(-1, 5);
   holds(pairs.data(), int64_t(pairs.size()) / 2, 3, false, [](Id) { return true; });

@@ -191,7 +191,7 @@ bool structure(Case& c) {
     const Distances<double> p{D, weight.data(), dist.data()};
     std::vector<Id> tree(n), slot(n), tail(n);
     shortest_path_tree(p, from, tree.data());
-    tight_edges(p, from, slot.data(), tail.data());
+    tight_edges(team, p, from, slot.data(), tail.data());
     Id count = 0;
     for (Id v = 0; v < n; ++v) {
       const bool inner = v != from && dist[v] < largest<double>();
@@ -312,7 +312,7 @@ bool safe(Case& c) {
   std::vector<Id> tree(A.rows), edge(A.rows);
   for (auto& x : dist) x = c.in(0, 5) ? c.in(-3, 3) : c.in(0, 1) ? NAN : INFINITY;
   const Distances<double> p{A, a.data.data(), dist.data()};
-  tight_edges(p, c.in(-2, A.rows + 1), edge.data(), tree.data());
+  tight_edges(alone, p, c.in(-2, A.rows + 1), edge.data(), tree.data());
   shortest_path_tree(p, c.in(-2, A.rows + 1), tree.data());
   for (auto& v : tree) v = c.in(-2, A.rows + 1);
   const Tree any(tree.data(), A.rows, c.in(-2, A.rows + 1));

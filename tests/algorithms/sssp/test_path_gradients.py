@@ -156,6 +156,27 @@ def test_the_edges_are_those_of_the_rule_and_make_a_tree(seed, least):
         assert int(jnp.sum(wanted & (first == A.nse))) > 3
 
 
+@pytest.mark.parametrize("degree", [6, 90])
+def test_many_tight_edges_in_pieces_of_rows(degree):
+    """Short rows and long ones; most edges are tight, and threads share the rows."""
+    rng = np.random.default_rng(degree)
+    n = 40_000 // degree
+    ends = rng.integers(0, n, (2, n * degree))
+    weights = rng.integers(1, 3, n * degree).astype(np.float32)
+    A = jsp.from_edges(*ends, weights, shape=(n, n), dup=jsp.monoids.min_)
+    d, source = jsp.sssp(A, 3).distances, jnp.int32(3)
+    row = np.repeat(np.arange(n), np.diff(A.indptr))
+    col, d_ = np.asarray(A.indices), np.asarray(d)
+    tight_ones = np.flatnonzero(d_[row] + np.asarray(A.data) == d_[col])
+    want = np.full(n, A.nse)
+    np.minimum.at(want, col[tight_ones], tight_ones)  # all weights are positive
+    slot, tail = (np.asarray(x) for x in tight(A, d, source))
+    np.testing.assert_array_equal(slot, want)
+    np.testing.assert_array_equal(
+        tail, np.where(want < A.nse, np.append(row, 0)[want], np.arange(n))
+    )
+
+
 @pytest.mark.parametrize("size", [1, 2, 50])
 def test_sums_along_paths_in_cpp_are_those_by_doubling(size):
     rng = np.random.default_rng(size)

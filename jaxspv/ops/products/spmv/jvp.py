@@ -12,6 +12,8 @@ from ...._core.operation import Operation
 from ....algebra.semirings import Semiring
 from ....formats import CSR
 from ....formats.base import search_rows
+from ....native import bind
+from ....native.codes import codes, refused
 from ..common.product import product, take, winners
 from ..row_layouts.layout import Arranged, Rows
 from .vjp import csr_vjp
@@ -47,6 +49,20 @@ def _by_segments(indptr, indices, semiring, data, x, y, *, flip):
     out = search_rows(indptr, indices.shape[0])
     terms = _terms(semiring, data, out, indices, take(x, indices), flip)
     return winners(semiring.add, terms, out, y)
+
+
+def _refuse(indptr, indices, semiring, data, x, y, *, flip) -> str | None:
+    alike = data.dtype == x.dtype == y.dtype and indptr.dtype == indices.dtype == jnp.int32
+    alike &= jnp.issubdtype(y.dtype, jnp.floating)
+    return refused(semiring, y.dtype if alike else None, flip)
+
+
+@op.register("native", backend="cpu", refuse=_refuse, batched="vmap")
+def _in_cpp(indptr, indices, semiring, data, x, y, *, flip):
+    """The first of each row in C++."""
+    slots = _types(indptr, indices, semiring, data, x, y, flip=flip)
+    number = codes(semiring, y.dtype, flip)
+    return bind.call("winners", slots, indptr, indices, data, x, y, **number)
 
 
 def is_bilinear(semiring: Semiring, A: Any, x: Array, y: Array) -> bool:

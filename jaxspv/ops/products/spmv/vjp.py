@@ -4,7 +4,7 @@
     by_vector[j] = sum_i w[i] A[i, j]
 
 On an NVIDIA GPU a kernel for float32 computes either or both in one pass over the entries, by
-atomics; on a CPU C++ adds. Elsewhere the row of every entry is found first, unless it is at hand.
+atomics; on a CPU C++ does. Elsewhere the row of every entry is found first, unless it is at hand.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from ...._core.compat import kernels_refused
 from ...._core.operation import Operation
 from ...._core.reductions import in_float32
 from ....algebra.monoids import plus
-from ....algebra.semirings import plus_times
 from ....formats.base import search_rows
 from ....native import bind
-from ....native.codes import codes
 
 
 def csr_vjp(
@@ -45,8 +43,7 @@ def csr_vjp(
     (nse,); None: no by_vector, else (n_cols,). rows: optional (nse,) row of every entry, n_rows in
     padding; used by the XLA form only. ranked: (nse,) number of every entry's column where column
     order[k] has number k, the most used first, and order (n_cols,); for kernels. All values are of
-    one dtype; narrower floats than float32 are multiplied and added in that. O(nse + n_rows). Under
-    vmap a CPU computes one lane after the other.
+    one dtype; narrower floats than float32 are multiplied and added in that. O(nse + n_rows).
     """
     nse = indices.shape[0]
     if nse == 0 or n_cols == 0 or w.shape[0] == 0:
@@ -118,21 +115,20 @@ def _gather_and_scatter(indptr, indices, w, x, data, rows, ranked, *, n_cols):
 
 
 def _refuse(indptr, indices, w, x, data, rows, ranked, *, n_cols) -> str | None:
-    if data is None:
-        return "values alone are a gather"
-    if not indptr.dtype == indices.dtype == jnp.int32 or codes(plus_times, w.dtype) is None:
+    if not indptr.dtype == indices.dtype == jnp.int32 or w.dtype.name not in ("float32", "float64"):
         return "it takes float32 and float64 with indices of 32 bits"
     return bind.refused()
 
 
-@op.register("native", backend="cpu", refuse=_refuse)
-def _columns_in_cpp(indptr, indices, w, x, data, rows, ranked, *, n_cols):
-    """The sums in C++, of float32 in double; the products by a gather."""
-    by_values = None
-    if x is not None:
-        operands = indptr, indices, w, x, None, rows, ranked
-        by_values, _ = _gather_and_scatter(*operands, n_cols=n_cols)
-    y = jax.ShapeDtypeStruct((n_cols,), w.dtype)
-    return by_values, bind.call(
-        "spmv_transposed", y, indptr, indices, data, w, **codes(plus_times, w.dtype)
+@op.register("native", backend="cpu", refuse=_refuse, batched="vmap")
+def _in_cpp(indptr, indices, w, x, data, rows, ranked, *, n_cols):
+    """One pass over the entries for both; sums of float32 in double."""
+    results = _types(indptr, indices, w, x, data, rows, ranked, n_cols=n_cols)
+    none = jax.ShapeDtypeStruct((0,), w.dtype)
+    found = bind.call(
+        "spmv_derivatives",
+        tuple(none if r is None else r for r in results),
+        *(indptr, indices),
+        *(jnp.zeros(0, w.dtype) if v is None else v for v in (data, w, x)),
     )
+    return tuple(None if r is None else v for r, v in zip(results, found, strict=True))

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
+from .batching import alike
+
 
 def is_zero(tangent: Any) -> bool:
     """Whether every leaf of a tangent is known to be zero (or has no tangent at all)."""
@@ -89,7 +91,8 @@ def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: 
     zeros = [
         x if t is None else jnp.zeros(t.shape, t.dtype) for x, t in zip(leaves, types, strict=True)
     ]
-    at, result = tree.unflatten(zeros), jax.tree.map(jnp.zeros_like, cotangent)
+    leaves = alike([*zeros, *jax.tree.leaves(cotangent)])[: len(zeros)]  # as they were bound
+    at, result = tree.unflatten(leaves), jax.tree.map(jnp.zeros_like, cotangent)
 
     def of(live):
         dots = [symbolic_zero(x) if t is None else t for x, t in zip(leaves, live, strict=True)]

@@ -14,8 +14,10 @@ from .._core.derivatives import dense_tangent, is_zero
 from .._core.operation import Operation, typed
 from .._core.pytree import is_concrete, result_tuple
 from .._core.reductions import is_narrow
+from ..algebra.semirings import plus_times
 from ..formats import CSR
 from ..graph import as_graph
+from ..ops.products.spmv.api import op as spmv
 from ..shapes import Bool, Float, Int, Matrix, Real, Sources
 from ..until import iteration_limit
 from .common.sources import check_source, over, single_numbers
@@ -178,8 +180,10 @@ def _tangent(primals, tangents, result, *, max_iterations):
         spread = jnp.where(reached, jnp.where(reached, d, 0) - into(walks.length), 0)
         force += spread / T * dense_tangent(T_dot)
 
+    into_heads = A.with_data(walks.probability).T
+
     def matvec(v):
-        return v - into(jnp.take(v, tail, mode="clip"))
+        return v - spmv(plus_times, into_heads, v, None, flip=True)
 
     def neumann(matvec, b):
         def step(state):

@@ -16,13 +16,13 @@ from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow, sum_in_double
-from ...algebra.monoids import plus
 from ...algebra.semirings import Semiring, plus_second, plus_times
 from ...formats import SparseMatrix
 from ...graph import Graph, as_graph
 from ...native import bind
 from ...ops.products.mxm.api import mxm
 from ...ops.products.mxv.api import mxv
+from ...ops.products.spmv.api import op as spmv
 from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
 from ..common.sources import elsewhere, single_numbers
@@ -184,16 +184,13 @@ def _distribution(p: Array | None, graph: Graph) -> Array:
 def _tangent(primals, tangents, result):
     graph, p, damping, tol, _, _ = primals
     graph_dot, p_dot, damping_dot = tangents[:3]
-    row, col = graph.out.rowcol()
-    n, valid = graph.n, row < graph.n
+    ones = jnp.ones(graph.n, graph.dtype)
 
     def strength(data):
-        return plus.segment_reduce(jnp.where(valid, data, jnp.zeros((), data.dtype)), row, n)
+        return spmv(plus_times, graph.out.with_data(data), ones, None, flip=False)
 
     def flow(data, share):
-        data = jnp.where(valid, data, jnp.zeros((), data.dtype))
-        terms = data * jnp.take(share, row, mode="clip")
-        return plus.segment_reduce(terms, jnp.where(valid, col, n), n)
+        return spmv(plus_times, graph.out.with_data(data).T, share, None, flip=True)
 
     scores = implicit_tangent(
         result.scores,

@@ -64,7 +64,8 @@ print(f"{csr_bytes:,} bytes of indices as CSR, {bit_bytes:,} as bits")
 #
 # Push from the frontier's vertices, push over all tiles with unvisited vertices, or pull from the
 # unvisited vertices. The rule of the paper chooses by how many vertices are where; each way can
-# be forbidden, and the answer stays.
+# be forbidden, and the answer stays. These are ways of the GPU's kernel: elsewhere the words become
+# rows, which are searched.
 
 # %%
 for ways in (("push_csc",), ("push_csc", "push_csr"), ("push_csc", "push_csr", "pull_csc")):

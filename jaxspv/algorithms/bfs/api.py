@@ -89,7 +89,7 @@ def bfs(
         deterministic: of several possible parents take the smallest id, on every backend.
         format: "csr" (rows), "bittiled" (words of 64-by-64 tiles, made here unless prepared for
             "bittiled"), or "auto": tiles where they were prepared and `choose_format` prefers them.
-        rule: which levels of TileBFS push, and which pull.
+        rule: which levels of TileBFS push, and which pull, on a GPU.
         backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
         method: name of an implementation, see `explain`.
 
@@ -112,14 +112,14 @@ def bfs(
     >>> bfs(A, 0).levels.tolist()
     [0, 1, 2, 2, -1]
     """
-    words = tiles.tiles_for(G, format)
+    words, rows = tiles.tiles_for(G, format)
     how: dict[str, Any] = {"parents": parents, "backend": backend, "method": method}
     if words is not None:
         until = check_until(until, UNTIL, "bfs", words.shape[0])
         how |= {"rule": rule, "bounds": () if until is None else until.bounds()}
 
         def by_tiles(s):
-            return BFS(*tiles.op(words, s, until, **how))
+            return BFS(*tiles.op(words, rows, s, until, **how))
 
         source = check_source(source, words.shape[0])
         return finished(over(source, by_tiles)(source), "bfs")
@@ -213,9 +213,22 @@ def _native(graph, source, until, *, parents, deterministic, bounds):
 def _levels(graph, source, until, *, parents, deterministic, bounds):
     """One level after the other, the edges of its frontier in chunks."""
     del bounds  # the same numbers are leaves of `until`
-    stop = None if until is None else tiles.stop_by(until)
+
+    def holds(level, levels, size):
+        reached = until.found_in(levels)
+        return until.holds(iteration=level, reached=reached, unchanged=size == 0)
+
     how = {"parents": parents, "deterministic": deterministic}
+    stop = None if until is None else holds
     return BFS(*search(_adjacency(graph), source, stop=stop, **how), jnp.int32(0))
+
+
+@tiles.op.register("rows")
+def _rows_of_tiles(A, rows, source, until, *, parents, bounds, rule):
+    """As rows, made of the tiles if there are none: tile by tile XLA takes longer than that."""
+    del rule
+    graph = Graph(A.to_coo().asformat("csr"), symmetric=A.symmetric) if rows is None else rows
+    return tuple(op(graph, source, until, parents=parents, deterministic=True, bounds=bounds))
 
 
 def _types_of_many(graph, sources, *, parents, deterministic):

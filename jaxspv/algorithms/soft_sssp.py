@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.batching import batch_any, linear_solve, while_loop
+from .._core.batching import batch_any, linear_solve
 from .._core.derivatives import dense_tangent, is_zero
 from .._core.operation import Operation, typed
 from .._core.pytree import is_concrete, result_tuple
@@ -20,6 +21,7 @@ from ..graph import as_graph
 from ..ops.products.spmv.api import op as spmv
 from ..shapes import Bool, Float, Int, Matrix, Real, Sources
 from ..until import iteration_limit
+from .common.derivatives import richardson
 from .common.sources import check_source, over, single_numbers
 from .common.weights import check_weights, with_real_weights
 
@@ -185,16 +187,8 @@ def _tangent(primals, tangents, result, *, max_iterations):
     def matvec(v):
         return v - spmv(plus_times, into_heads, v, None, flip=True)
 
-    def neumann(matvec, b):
-        def step(state):
-            v, _, k = state
-            rest = b - matvec(v)
-            largest = jnp.max(jnp.abs(v), initial=0)
-            return v + rest, jnp.max(jnp.abs(rest), initial=0) > tol * largest, k + 1
-
-        first = (b, jnp.bool_(True), jnp.int32(0))
-        return while_loop(lambda s: s[1] & (s[2] < max_iterations), step, first)[0]
-
+    largest = functools.partial(jnp.max, initial=0)
+    neumann = functools.partial(richardson, tolerance=tol, steps=max_iterations, norm=largest)
     distances = linear_solve(matvec, force, neumann, neumann)
     return SoftSSSP(distances, None, None)  # pyright: ignore[reportArgumentType]
 

@@ -55,17 +55,31 @@ def _tangent(step, primals, tangents):
 fixed_point.defjvp(_tangent, symbolic_zeros=True)
 
 
-def richardson(matvec: Callable[[Array], Array], b: Array) -> Array:
-    """Solves `matvec(v) = b` by `v <- b + (I - matvec) v`, until the change is a rounding error."""
-    tolerance = 4 * jnp.finfo(b.dtype).eps
+def richardson(
+    matvec: Callable[[Array], Array],
+    b: Array,
+    *,
+    tolerance: Any = None,
+    steps: int = STEPS,
+    norm: Callable[[Array], Array] = jnp.sum,
+    project: Callable[[Array], Array] = lambda v: v,
+) -> Array:
+    """Solves `matvec(v) = b` by `v <- project(b + (I - matvec) v)`.
+
+    Args:
+        tolerance: of the change of a step, in proportion to v; None: a rounding error.
+        steps: at most.
+        norm: of absolute values, in which change and v are compared.
+    """
+    tolerance = 4 * jnp.finfo(b.dtype).eps if tolerance is None else tolerance
 
     def go(state):
         v, change, k = state
-        return (change > tolerance * jnp.sum(jnp.abs(v))) & (k < STEPS)
+        return (change > tolerance * norm(jnp.abs(v))) & (k < steps)
 
     def step(state):
         v, _, k = state
-        remainder = b - matvec(v)
-        return v + remainder, jnp.sum(jnp.abs(remainder)), k + 1
+        new = project(v + (b - matvec(v)))
+        return new, norm(jnp.abs(new - v)), k + 1
 
-    return while_loop(go, step, (b, jnp.asarray(jnp.inf, b.dtype), jnp.int32(0)))[0]
+    return while_loop(go, step, (project(b), jnp.asarray(jnp.inf, b.dtype), jnp.int32(0)))[0]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.batching import linear_solve, while_loop
+from ..._core.batching import linear_solve
 from ..._core.derivatives import is_zero, jvp_of_perturbed
+from ..common.derivatives import richardson
 
 
 def implicit_tangent(
@@ -50,23 +52,9 @@ def implicit_tangent(
     def matvec(v):  # (I - dF/dx) v; F is affine in x
         return v - damping * (flow(data, inverse * v) + jnp.sum(jnp.where(spread, 0, v)) * p)
 
-    def richardson(project):
-        """I - matvec contracts with factor d, on vectors of sum 0 mostly much faster."""
-
-        def solve(matvec, b):
-            def step(state):
-                v, _, k = state
-                new = project(v + b - matvec(v))
-                return new, jnp.sum(jnp.abs(new - v)) > tol * jnp.sum(jnp.abs(new)), k + 1
-
-            first = (project(b), jnp.bool_(True), jnp.int32(0))
-            return while_loop(lambda s: s[1] & (s[2] < 1000), step, first)[0]
-
-        return solve
-
-    # The scores sum to 1 whatever is perturbed, so `source` sums to 0, and the solution of the
-    # transposed system matters up to a constant: its slowest mode, which decays with d alone, is
-    # left out.
-    return linear_solve(
-        matvec, source, richardson(lambda v: v), richardson(lambda v: v - jnp.mean(v))
-    )
+    # I - matvec contracts with factor d, on vectors of sum 0 mostly much faster. The scores sum to
+    # 1 whatever is perturbed, so `source` sums to 0, and the solution of the transposed system
+    # matters up to a constant: its slowest mode, which decays with d alone, is left out.
+    solve = functools.partial(richardson, tolerance=tol, steps=1000)
+    transposed = functools.partial(solve, project=lambda v: v - jnp.mean(v))
+    return linear_solve(matvec, source, solve, transposed)

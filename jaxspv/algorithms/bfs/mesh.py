@@ -23,7 +23,7 @@ from ..common.mesh import capacity_of, compacted, followed, listed, pulled_by, r
 from ..common.sources import check_source
 from ..common.status import finished
 from .api import BFS, UNTIL
-from .sources import in_words, joined_words
+from .sources import in_words, joined_words, word_levels
 
 THIN = 8  # entries a vertex: such graphs (grids, roads) have many levels of few edges
 NO_VERTEX = np.int32(np.iinfo(np.int32).max)
@@ -222,28 +222,12 @@ def search_words(local: Local, sources: Array) -> Array:
     Each level joins the words of all in-neighbours by `or`: along the rows where the pattern is
     symmetric, else along columns, sorted once.
     """
-    count = sources.shape[0]
-    number = jnp.arange(count, dtype=jnp.uint32)[:, None]
-    joined = _joined(local)
-    levels = jnp.stack([jnp.where(mine(local, sources[k]), 0, -1) for k in range(count)])
 
-    def going(c):
-        return c[-1] > 0
+    def some(words):
+        return local.total(jnp.any(words != 0).astype(jnp.int32)) > 0
 
-    def level(c):
-        depth, words, seen, levels, _ = c
-        words = joined(words) & ~seen
-        levels = jnp.where((words >> number) & 1 != 0, depth + 1, levels)
-        return depth + 1, words, seen | words, levels, _some(local, words)
-
-    first = jnp.where(levels == 0, jnp.uint32(1) << number, jnp.uint32(0))
-    words = jnp.sum(first, axis=0, dtype=jnp.uint32)
-    start = jnp.int32(0), words, words, levels.astype(jnp.int32), _some(local, words)
-    return lax.while_loop(going, level, start)[3]
-
-
-def _some(local: Local, words: Array) -> Array:
-    return local.total(jnp.any(words != 0).astype(jnp.int32))
+    at_source = jnp.stack([mine(local, source) for source in sources])
+    return word_levels(_joined(local), at_source, some)
 
 
 def _joined(local: Local) -> Callable[[Array], Array]:

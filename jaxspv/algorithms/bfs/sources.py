@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -57,10 +58,10 @@ def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
         words = max(-(-count // SOURCES), 1)
         padded = jnp.pad(sources, (0, words * SOURCES - count), constant_values=n)
         result = lax.map(search, padded.reshape(words, SOURCES))
-        result = jax.tree.map(lambda v: lax.collapse(v, 0, 2)[:count] if v.ndim == 3 else v, result)
-    return jax.tree.map(
-        lambda v: jnp.broadcast_to(jnp.max(v), (count,)) if v.ndim < 2 else v, result
-    )
+        result = jax.tree.map(
+            lambda v: lax.collapse(v, 0, 2)[:count] if v.ndim > 1 else jnp.max(v), result
+        )
+    return jax.tree.map(lambda v: v if v.ndim else jnp.broadcast_to(v, (count,)), result)
 
 
 def joined_words(indptr: Array, indices: Array, words: Array) -> Array:
@@ -70,24 +71,38 @@ def joined_words(indptr: Array, indices: Array, words: Array) -> Array:
 
 
 def _search(graph: Adjacency, sources: Array, parents: bool) -> tuple[Array, Array | None]:
-    n, count = graph.n, sources.shape[0]
     indptr, indices = graph.in_indptr, graph.in_indices
     assert indptr is not None and indices is not None
-    number = jnp.arange(count, dtype=jnp.int32)[:, None]
-    levels = jnp.where(jnp.arange(n, dtype=jnp.int32) == sources[:, None], 0, -1)
-    bit = jnp.uint32(1) << number.astype(jnp.uint32)
-
-    def step(c):
-        depth, words, seen, levels = c
-        words = joined_words(indptr, indices, words) & ~seen
-        levels = jnp.where(words & bit != 0, depth + 1, levels)
-        return depth + 1, words, seen | words, levels
-
-    words = jnp.sum(jnp.where(levels == 0, bit, 0), axis=0, dtype=jnp.uint32)
-    first = (jnp.int32(0), words, words, levels)
-    levels = lax.while_loop(lambda c: jnp.any(c[1] != 0), step, first)[-1]
+    at_source = jnp.arange(graph.n, dtype=jnp.int32) == sources[:, None]
+    levels = word_levels(functools.partial(joined_words, indptr, indices), at_source)
     tree = of_each(smallest_parents, graph, sources, levels) if parents else None
     return levels, tree
+
+
+def word_levels(
+    joined: Callable[[Array], Array],
+    at_source: Array,
+    some: Callable[[Array], Array] = lambda words: jnp.any(words != 0),
+) -> Array:
+    """(count, n) levels from all sources in one traversal.
+
+    Args:
+        joined: from a word of each vertex to the union of those of its in-neighbours.
+        at_source: (count, n) bool.
+        some: whether a bit is set in some word.
+    """
+    bit = jnp.uint32(1) << jnp.arange(at_source.shape[0], dtype=jnp.uint32)[:, None]
+
+    def step(c):
+        depth, words, seen, levels, _ = c
+        words = joined(words) & ~seen
+        levels = jnp.where(words & bit != 0, depth + 1, levels)
+        return depth + 1, words, seen | words, levels, some(words)
+
+    words = jnp.sum(jnp.where(at_source, bit, 0), axis=0, dtype=jnp.uint32)
+    levels = jnp.where(at_source, jnp.int32(0), jnp.int32(-1))
+    first = jnp.int32(0), words, words, levels, some(words)
+    return lax.while_loop(lambda c: c[4], step, first)[3]
 
 
 def of_each(rule: Callable[..., Array], graph: Adjacency, sources: Array, levels: Array) -> Array:

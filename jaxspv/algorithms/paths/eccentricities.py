@@ -17,11 +17,10 @@ from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Sources
 from ..bfs.api import bfs
 from ..bfs.api import many as bfs_of_sources
+from ..bfs.sources import in_words
 from ..common.edges import vertices_of
 from ..common.sources import check_source
 from ..common.undirected import undirected
-
-SOURCES = 32  # of a search: the bits of a word
 
 
 @result_tuple
@@ -127,16 +126,12 @@ def _in_cpp(graph: Graph, vertices: Array) -> tuple[Array, Array]:
 @farthest.register("words")
 def _words(graph: Graph, vertices: Array) -> tuple[Array, Array]:
     """The largest level and the vertices reached of each source, a word of them after the other."""
-    count = vertices.shape[0]
-    words = max(-(-count // SOURCES), 1)
-    padded = jnp.pad(vertices, (0, words * SOURCES - count), constant_values=graph.n)
 
     def search(sources):
         levels = bfs_of_sources(graph, sources, parents=False, deterministic=False).levels
         return jnp.max(levels, axis=1, initial=0), jnp.sum(levels >= 0, axis=1, dtype=jnp.int32)
 
-    found = lax.map(search, padded.reshape(words, SOURCES))
-    return tuple(x.reshape(-1)[:count] for x in found)
+    return in_words(search, vertices, graph.n)
 
 
 def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None = None) -> Diameter:

@@ -6,18 +6,18 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
-from .._core.indices import lower_bound, within
+from .._core.indices import lower_bound
 from .._core.native_loops import each, read, write
 from .._core.operation import Operation, typed
 from .._core.platforms import Backend
-from .._core.pytree import is_concrete, result_tuple
+from .._core.pytree import result_tuple
 from ..formats.csr import sorted_csr
 from ..graph import Graph, as_graph
 from ..shapes import Float, Int, Matrix, Sources
 from .common.derivatives import constant
+from .common.sources import check_source
 
 
 @result_tuple
@@ -74,23 +74,12 @@ def similarity(
     1.0
     """
     graph = as_graph(G, "similarity", ())
-    ends = [_checked(name, x, graph.n) for name, x in (("u", u), ("v", v))]
-    if ends[0].shape != ends[1].shape or ends[0].ndim > 1:
+    ends = [check_source(x, graph.n, name) for name, x in (("u", u), ("v", v))]
+    if ends[0].shape != ends[1].shape:
         raise ValueError(f"`u` and `v` must be alike; got {ends[0].shape} and {ends[1].shape}.")
     pairs = [jnp.atleast_1d(x) for x in ends]
     found = op(graph, *pairs, backend=backend, method=method)
     return jax.tree.map(lambda x: x.reshape(ends[0].shape), found)
-
-
-def _checked(name: str, vertices: Any, n: int) -> Array:
-    vertices = jnp.asarray(vertices)
-    if not jnp.issubdtype(vertices.dtype, jnp.integer):
-        raise TypeError(f"`{name}` must hold integer vertices; got dtype {vertices.dtype}.")
-    if is_concrete(vertices):
-        values = np.asarray(vertices)
-        if ((values < 0) | (values >= n)).any():
-            raise ValueError(f"`{name}` must lie in [0, {n}).")
-    return within(vertices, n)
 
 
 def _types(graph, u, v):

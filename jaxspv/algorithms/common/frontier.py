@@ -51,12 +51,6 @@ class Queue(NamedTuple):
         return self.items.at[place].get(mode="clip")
 
 
-def rows_of(indptr: Array, queue: Queue, capacity: int) -> tuple[Array, SelectedRows]:
-    """The frontier (of at most `capacity` vertices) and its rows."""
-    vertices = queue.window(capacity)
-    return vertices, select_rows(indptr, vertices, queue.tail - queue.head)
-
-
 def edges_of(vertices: Array, rows: SelectedRows, first: Array, chunk: int) -> Edges:
     """Edges number `first` to `first + chunk` of the rows, counted through all of them.
 

@@ -148,8 +148,5 @@ def _peeling(graph):
         return jnp.where(gone, k, cores), degree, left & ~gone, k
 
     start = (jnp.zeros(n, jnp.int32), degrees_without_loops(graph), jnp.ones(n, bool), jnp.int32(0))
-    return _of(lax.while_loop(lambda s: jnp.any(s[2]), round_, start)[0], jnp.int32(0))
-
-
-def _of(cores: Array, status: Array) -> CoreNumbers:
-    return CoreNumbers(cores, jnp.max(cores, initial=0), status)
+    cores = lax.while_loop(lambda s: jnp.any(s[2]), round_, start)[0]
+    return CoreNumbers(cores, jnp.max(cores, initial=0), jnp.int32(0))

@@ -83,7 +83,7 @@ def test_bad_pairs():
     A = named("karate")
     with pytest.raises(ValueError, match=r"`v` must lie in \[0, 34\)"):
         jsp.similarity(A, 0, 34)
-    with pytest.raises(TypeError, match="`u` must hold integer"):
+    with pytest.raises(TypeError, match="`u` must be an integer vertex"):
         jsp.similarity(A, 0.5, 3)
     with pytest.raises(ValueError, match="alike"):
         jsp.similarity(A, [1, 2], [3])

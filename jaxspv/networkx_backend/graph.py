@@ -81,6 +81,12 @@ class ConvertedGraph:
         """The number of self loops, parallel ones each."""
         return int(np.count_nonzero(self.row == self.col))
 
+    @property
+    def _adj(self) -> dict:
+        return self.index
+
+    nbunch_iter = nx.Graph.nbunch_iter  # which asks for `_adj` alone
+
     def number_of_edges(self) -> int:
         """The number of edges, parallel ones each."""
         entries = len(self.row)
@@ -222,18 +228,13 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
     del name
     if not isinstance(result, ConvertedGraph):
         return result
-    kinds = {
-        (False, False): nx.Graph,
-        (True, False): nx.DiGraph,
-        (False, True): nx.MultiGraph,
-        (True, True): nx.MultiDiGraph,
-    }
-    graph = kinds[result.is_directed(), result.is_multigraph()](**result.graph)
+    kind = "Multi" * result.is_multigraph() + "Di" * result.is_directed() + "Graph"
+    graph = getattr(nx, kind)(**result.graph)
     nodes = result.nodes
     graph.add_nodes_from(zip(nodes, result.node_data, strict=True) if result.node_data else nodes)
     kept = np.arange(len(result.row))
-    if not result.is_directed():
-        kept = _one_of_two(result)
+    if not result.is_directed():  # an undirected edge once, in the order of `G.edges`
+        kept = np.flatnonzero(result.row <= result.col)
     tails, heads = ([nodes[i] for i in side[kept].tolist()] for side in (result.row, result.col))
     data = [_edge_data(result, e) for e in kept.tolist()]
     if result.keys is None:
@@ -242,11 +243,6 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
         keys = [result.keys[e] for e in kept.tolist()]
         graph.add_edges_from(zip(tails, heads, keys, data, strict=True))
     return graph
-
-
-def _one_of_two(G: ConvertedGraph) -> np.ndarray:
-    """The entries that stand for an undirected edge once, in the order of `G.edges`."""
-    return np.flatnonzero(G.row <= G.col)
 
 
 def _edge_data(G: ConvertedGraph, entry: int) -> dict:

@@ -24,7 +24,7 @@ def sums(G: ConvertedGraph, weight: str | None, direction: Direction = "out") ->
 
     def make() -> np.ndarray:
         graph = weighted(G, weight, parallel=np.add, direction=direction)
-        totals = np.asarray(_row_sums(graph))[: len(G)]
+        totals = apply_matrix(graph, np.ones(len(G)))
         return totals if G.weights(weight).dtype.kind == "f" else totals.astype(np.int64)
 
     return G.once(("sums", weight, direction if G.is_directed() else "out"), make)
@@ -40,11 +40,6 @@ def degrees(G: ConvertedGraph, weight: str | None = None, side: str = "in+out") 
     twice = np.bincount(G.row[loops], G.weights(weight)[loops], minlength=len(G))
     total = sums(G, weight)
     return total + twice.astype(total.dtype)
-
-
-@jax.jit
-def _row_sums(graph: Graph) -> jax.Array:
-    return mxv(graph.out, jnp.ones(graph.n, graph.dtype))
 
 
 def apply_matrix(graph: Graph, x: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import networkx as nx
@@ -87,31 +86,7 @@ def chosen(G: ConvertedGraph, nodes: Any, values: Any) -> Any:
         return values
     if nodes in G:
         return values[nodes]
-    return {node: values[node] for node in nbunch(G, nodes)}
-
-
-def nbunch(G: ConvertedGraph, nodes: Any) -> Iterable:
-    """`G.nbunch_iter(nodes)`."""
-    if nodes is None:
-        return iter(G.nodes)
-    if nodes in G:
-        return iter([nodes])
-
-    def members():
-        try:
-            for node in nodes:
-                if node in G.index:
-                    yield node
-        except TypeError as error:
-            if "iter" in error.args[0]:
-                text = f"Node {nodes} is not in the graph."
-            elif "hashable" in error.args[0]:
-                text = f"Node {node} in sequence nbunch is not a valid node."
-            else:
-                raise
-            raise nx.NetworkXError(text) from error
-
-    return members()
+    return {node: values[node] for node in G.nbunch_iter(nodes)}
 
 
 def check_not_null(

@@ -20,32 +20,12 @@ FEWEST_VERTICES, FEWEST_ENTRIES = 64, 256  # of a bucket: tiny graphs share one
 
 def pattern(G: ConvertedGraph, direction: Direction = "out") -> Graph:
     """Edges of value 1 along `direction`, prepared for BFS; parallel edges as one."""
-    direction = direction if G.is_directed() else "out"
-    key = ("pattern", direction, _dtype())
-
-    def make() -> Graph:
-        row, col = _oriented(G, direction)
-        both = direction == "both" or not G.is_directed()
-        if G.is_multigraph() or direction == "both":
-            row, col, _ = joined(len(G), row, col, np.ones(len(row), np.int64), np.maximum)
-        ones = np.ones(len(row), _dtype())
-        return prepare(on_device(len(G), row, col, ones), for_="bfs", symmetric=both)
-
-    return G.once(key, make)
+    return weighted(G, None, parallel=np.maximum, direction=direction, purpose=("bfs",))
 
 
 def simple_pattern(G: ConvertedGraph) -> Graph:
     """Edges of value 1 in both directions without self loops."""
-
-    def make() -> Graph:
-        row, col = _oriented(G, "both" if G.is_directed() else "out")
-        proper = row != col
-        row, col = row[proper], col[proper]
-        row, col, _ = joined(len(G), row, col, np.ones(len(row), np.int64), np.maximum)
-        graph = on_device(len(G), row, col, np.ones(len(row), _dtype()))
-        return prepare(graph, for_=(), symmetric=True)
-
-    return G.once(("simple", _dtype()), make)
+    return weighted(G, None, parallel=np.maximum, direction="both", loops=False)
 
 
 def weighted(
@@ -55,22 +35,26 @@ def weighted(
     parallel: Any,
     direction: Direction = "out",
     purpose: tuple[str, ...] = (),
+    loops: bool = True,
 ) -> Graph:
     """The values of an attribute along `direction`, parallel edges joined by a NumPy ufunc."""
     direction = direction if G.is_directed() else "out"
+    key = ("weighted", attribute, parallel.__name__, direction, purpose, loops, _dtype())
 
     def make() -> Graph:
         row, col = _oriented(G, direction)
         values = G.weights(attribute).astype(np.float64)
         if direction == "both":
             values = np.concatenate([values, values])
+        if not loops:
+            row, col, values = (v[row != col] for v in (row, col, values))
         if G.is_multigraph() or direction == "both":
             row, col, values = joined(len(G), row, col, values, parallel)
         graph = on_device(len(G), row, col, values.astype(_dtype()))
         both = direction == "both" or not G.is_directed()
         return prepare(graph, for_=purpose, symmetric=True if both else False)
 
-    return G.once(("weighted", attribute, parallel.__name__, direction, purpose, _dtype()), make)
+    return G.once(key, make)
 
 
 def on_device(n: int, row: np.ndarray, col: np.ndarray, values: np.ndarray) -> Graph:

@@ -12,7 +12,7 @@ import numpy as np
 from ...graph import ConvertedGraph
 from ...products import degrees
 from ...registry import implements
-from ...results import check_not_null, labels, nbunch, vertex
+from ...results import check_not_null, labels, vertex
 from ...searches import all_distances, all_levels, levels
 from ...views import Direction
 from ..connectivity.components import is_strong, membership
@@ -42,11 +42,8 @@ def _eccentricities(G: ConvertedGraph, weight: str | None, vertices: Any = None)
     for s, far in _rows(G, weight, vertices):
         worst = far.max()
         if math.isinf(worst):
-            if G.is_directed():
-                why = "the digraph is not strongly connected"
-            else:
-                why = "the graph is not connected"
-            raise nx.NetworkXError(f"Found infinite path length because {why}")
+            kind = "digraph is not strongly" if G.is_directed() else "graph is not"
+            raise nx.NetworkXError(f"Found infinite path length because the {kind} connected")
         found[G.nodes[s]] = _number(G, weight, worst)
     return found
 
@@ -54,7 +51,7 @@ def _eccentricities(G: ConvertedGraph, weight: str | None, vertices: Any = None)
 @implements
 def eccentricity(G, v=None, sp=None, weight=None):
     """The largest distance from each node."""
-    wanted = [G.index[node] for node in nbunch(G, v)]
+    wanted = [G.index[node] for node in G.nbunch_iter(v)]
     found = _eccentricities(G, weight, wanted)
     return found[v] if v in G else found
 
@@ -219,7 +216,7 @@ def harmonic_centrality(G, nbunch=None, distance=None, sources=None):
 
 
 def _vertices(G: ConvertedGraph, nodes: Any) -> np.ndarray:
-    return np.array(sorted({G.index[node] for node in nbunch(G, nodes)}), np.int64)
+    return np.array(sorted({G.index[node] for node in G.nbunch_iter(nodes)}), np.int64)
 
 
 @implements

@@ -16,31 +16,32 @@ from .info import setting
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
-def implements(function: Callable[..., Any]) -> Callable[..., Any]:
+def implements(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
     """Decorator entering a function under its name, with NetworkX's arguments.
 
     What it costs in NetworkX, and what it does not support, is in `info.py`. NetworkX refuses the
     kinds of graphs that a function is not for before it asks a backend.
     """
-    signature = inspect.signature(function)
+    signature, name = inspect.signature(function), name or function.__name__
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:  # another release of NetworkX
-            raise NotImplementedError(f"{function.__name__}: {error}") from None
+            raise NotImplementedError(f"{name}: {error}") from None
         _keep_programs()
         with double_precision():
             return function(*args, **kwargs)
 
-    FUNCTIONS[function.__name__] = call
+    FUNCTIONS[name] = call
     return call
 
 
-def also(name: str) -> Callable[..., Any]:
-    """Decorator entering a function under a second name of NetworkX's."""
-    return functools.partial(FUNCTIONS.setdefault, name)
+def enter(**functions: Callable[..., Any]) -> None:
+    """Enters functions by NetworkX's names, whatever theirs are, as `implements`."""
+    for name, function in functions.items():
+        implements(function, name)
 
 
 @functools.cache

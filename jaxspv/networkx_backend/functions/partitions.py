@@ -12,7 +12,7 @@ from ...algorithms.independent.sets import greedy_color as coloring_of
 from ...algorithms.independent.sets import maximal_independent_set as set_of
 from ...checking import check
 from ..products import degrees
-from ..registry import also, implements
+from ..registry import enter, implements
 from ..results import groups, labels, pairs
 from ..views import simple_pattern, weighted
 
@@ -49,11 +49,12 @@ def label_propagation_communities(G):
     return dict(enumerate(groups(G, np.asarray(found.labels)[: len(G)]))).values()
 
 
-@also("fast_label_propagation_communities")
-@implements
-def asyn_lpa_communities(G, weight=None, seed=None):
+def _asynchronous(G, weight=None, seed=None):
     """Sets of nodes of one label."""
     return iter(label_propagation_communities(G))
+
+
+enter(asyn_lpa_communities=_asynchronous, fast_label_propagation_communities=_asynchronous)
 
 
 @implements

@@ -1,16 +1,21 @@
-"""Connected components, and what follows from them: trees, forests, two colours."""
+"""Weak and strong components, and what follows from them: trees, acyclic graphs, two colours."""
 
 from __future__ import annotations
+
+import functools
+from collections.abc import Callable
 
 import networkx as nx
 import numpy as np
 
 from ....algorithms.bfs.api import bfs
 from ....algorithms.components.api import connected_components as components_of
+from ....algorithms.connectivity.strong import strongly_connected_components as strong_of
 from ....algorithms.trees.forest import minimum_spanning_forest
 from ....checking import check
 from ...graph import ConvertedGraph, convert_to_nx
-from ...registry import also, implements
+from ...products import mutual
+from ...registry import enter, implements
 from ...results import by_node, check_not_null, groups, labels
 from ...searches import levels
 from ...views import joined, on_device, pattern
@@ -26,8 +31,9 @@ def membership(G: ConvertedGraph) -> np.ndarray:
     return G.once("components", make)
 
 
-def _count(G: ConvertedGraph) -> int:
-    return int(np.count_nonzero(membership(G) == np.arange(len(G))))
+def strong_membership(G: ConvertedGraph) -> np.ndarray:
+    """(n,) the smallest vertex of the strong component of each vertex."""
+    return G.once("strong", lambda: np.asarray(strong_of(pattern(G)).labels)[: len(G)])
 
 
 def is_strong(G: ConvertedGraph) -> bool:
@@ -35,63 +41,98 @@ def is_strong(G: ConvertedGraph) -> bool:
     return all((levels(G, 0, way) >= 0).all() for way in ("out", "in"))
 
 
-@also("weakly_connected_components")
-@implements
-def connected_components(G):
-    """Sets of nodes, by their first nodes."""
-    return iter(groups(G, membership(G)))
+def _count(G: ConvertedGraph, members: Callable = membership) -> int:
+    return int(np.count_nonzero(members(G) == np.arange(len(G))))
 
 
-@also("number_weakly_connected_components")
-@implements
-def number_connected_components(G):
-    """How many there are."""
-    return _count(G)
-
-
-@also("is_weakly_connected")
-@implements
-def is_connected(G):
-    """Whether there is one."""
+def _is_one(G: ConvertedGraph, members: Callable = membership) -> bool:
     check_not_null(G)
-    return _count(G) == 1
+    return _count(G, members) == 1
 
 
-@implements
-def node_connected_component(G, n):
-    """The component of a node."""
-    found = levels(G, G.index[n])
-    return set(labels(G, np.flatnonzero(found >= 0)))
+enter(
+    # sets of nodes, by their first nodes; how many there are; whether there is one
+    connected_components=lambda G: iter(groups(G, membership(G))),
+    weakly_connected_components=lambda G: iter(groups(G, membership(G))),
+    strongly_connected_components=lambda G: iter(groups(G, strong_membership(G))),
+    number_connected_components=lambda G: _count(G),
+    number_weakly_connected_components=lambda G: _count(G),
+    number_strongly_connected_components=lambda G: _count(G, strong_membership),
+    is_connected=lambda G: _is_one(G),
+    is_weakly_connected=lambda G: _is_one(G),
+    is_strongly_connected=lambda G: _is_one(G, strong_membership),
+    # the component of a node
+    node_connected_component=lambda G, n: set(
+        labels(G, np.flatnonzero(levels(G, G.index[n]) >= 0))
+    ),
+)
+
+
+def _attracting(G: ConvertedGraph) -> list[set]:
+    """Strong components that no edge leaves."""
+    of = strong_membership(G)
+    left = np.unique(of[G.row[of[G.row] != of[G.col]]])
+    parts = zip(groups(G, of), np.unique(of), strict=True)
+    return [part for part, first in parts if first not in left]
+
+
+def _is_attracting(G: ConvertedGraph) -> bool:
+    """Whether the graph is one strong component."""
+    found = _attracting(G)
+    return len(found) == 1 and len(found[0]) == len(G)
+
+
+def _is_acyclic(G: ConvertedGraph) -> bool:
+    """Whether no walk comes back."""
+    return G.is_directed() and not G.loops and _count(G, strong_membership) == len(G)
+
+
+def _is_strong_tournament(G: ConvertedGraph) -> bool:
+    """Whether each node of a tournament reaches every other."""
+    n = len(G)
+    if G.loops or len(G.row) != n * (n - 1) // 2 or mutual(G).any():
+        raise NotImplementedError("it is no tournament")
+    return n == 0 or _count(G, strong_membership) == 1
 
 
 def _at_most_one_parent(G: ConvertedGraph) -> bool:
-    return np.bincount(G.col, minlength=1).max() <= 1
+    return bool(np.bincount(G.col, minlength=1).max() <= 1)
 
 
-@implements
-def is_forest(G):
+def _is_forest(G: ConvertedGraph) -> bool:
     """Whether no edge closes a cycle, directions apart."""
     check_not_null(G, "G has no nodes.")
     return G.number_of_edges() == len(G) - _count(G)
 
 
-@implements
-def is_tree(G):
+def _is_tree(G: ConvertedGraph) -> bool:
     """Whether it is connected and no edge closes a cycle, directions apart."""
     check_not_null(G, "G has no nodes.")
     return len(G) - 1 == G.number_of_edges() and _count(G) == 1
 
 
-@implements
-def is_arborescence(G):
-    """Whether it is a tree in which no node has two parents."""
-    return bool(is_tree(G) and _at_most_one_parent(G))
+enter(
+    attracting_components=lambda G: iter(_attracting(G)),
+    number_attracting_components=lambda G: len(_attracting(G)),
+    is_attracting_component=_is_attracting,
+    is_directed_acyclic_graph=_is_acyclic,
+    tournament_is_strongly_connected=_is_strong_tournament,
+    is_forest=_is_forest,
+    is_tree=_is_tree,
+    is_arborescence=lambda G: _is_tree(G) and _at_most_one_parent(G),
+    is_branching=lambda G: _is_forest(G) and _at_most_one_parent(G),
+)
 
 
 @implements
-def is_branching(G):
-    """Whether it is a forest in which no node has two parents."""
-    return bool(is_forest(G) and _at_most_one_parent(G))
+def flow_hierarchy(G, weight=None):
+    """The share of the weight on edges that are in no cycle."""
+    if not len(G.row):
+        raise nx.NetworkXError("flow_hierarchy not applicable to empty graphs")
+    if not G.is_directed():
+        raise nx.NetworkXError("G must be a digraph in flow_hierarchy")
+    of, values = strong_membership(G), G.weights(weight)
+    return 1 - values[of[G.row] == of[G.col]].sum().item() / values.sum().item()
 
 
 def _edges(G: ConvertedGraph, weight: str, ignore_nan: bool, *, most: bool) -> np.ndarray:
@@ -131,32 +172,24 @@ def _tree(G: ConvertedGraph, entries: np.ndarray):
     return convert_to_nx(G.induced(np.ones(n, bool), np.isin(keys, keys[entries])))
 
 
-@implements
-def minimum_spanning_edges(
-    G, algorithm="kruskal", weight="weight", keys=True, data=True, ignore_nan=False
+def _spanning_edges(
+    G, algorithm="kruskal", weight="weight", keys=True, data=True, ignore_nan=False, *, most
 ):
-    """The edges of a minimum spanning forest by weight."""
-    return _listed(G, _edges(G, weight, ignore_nan, most=False), data)
+    """The edges of a spanning forest by weight."""
+    return _listed(G, _edges(G, weight, ignore_nan, most=most), data)
 
 
-@implements
-def maximum_spanning_edges(
-    G, algorithm="kruskal", weight="weight", keys=True, data=True, ignore_nan=False
-):
-    """The edges of a maximum spanning forest by weight."""
-    return _listed(G, _edges(G, weight, ignore_nan, most=True), data)
+def _spanning_tree(G, weight="weight", algorithm="kruskal", ignore_nan=False, *, most):
+    """A spanning forest by weight with all attributes."""
+    return _tree(G, _edges(G, weight, ignore_nan, most=most))
 
 
-@implements
-def minimum_spanning_tree(G, weight="weight", algorithm="kruskal", ignore_nan=False):
-    """A minimum spanning forest with all attributes."""
-    return _tree(G, _edges(G, weight, ignore_nan, most=False))
-
-
-@implements
-def maximum_spanning_tree(G, weight="weight", algorithm="kruskal", ignore_nan=False):
-    """A maximum spanning forest with all attributes."""
-    return _tree(G, _edges(G, weight, ignore_nan, most=True))
+enter(
+    minimum_spanning_edges=functools.partial(_spanning_edges, most=False),
+    maximum_spanning_edges=functools.partial(_spanning_edges, most=True),
+    minimum_spanning_tree=functools.partial(_spanning_tree, most=False),
+    maximum_spanning_tree=functools.partial(_spanning_tree, most=True),
+)
 
 
 def _colors(G: ConvertedGraph) -> np.ndarray | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+
 import jax
 import jax.numpy as jnp
 import networkx as nx
@@ -14,7 +17,7 @@ from ....graph import Graph
 from ....ops.products.mxv.api import mxv
 from ...graph import ConvertedGraph, convert_to_nx
 from ...products import apply_matrix
-from ...registry import implements
+from ...registry import enter, implements
 from ...results import by_node
 from ...views import pattern, simple_pattern
 
@@ -43,29 +46,19 @@ def core_number(G):
     return by_node(G, _cores(G))
 
 
-def _largest(cores: np.ndarray) -> int:
-    return int(cores.max()) if len(cores) else max(())  # which raises
-
-
-@implements
-def k_core(G, k=None, core_number=None):
-    """The subgraph of the nodes of core number k or more."""
+def _by_cores(G, k=None, core_number=None, *, chosen, below=0):
+    """The subgraph of the nodes whose core numbers are chosen; below: from the largest to k."""
     cores = _cores(G, core_number)
-    return convert_to_nx(G.induced(cores >= (_largest(cores) if k is None else k)))
+    if k is None:
+        k = (int(cores.max()) if len(cores) else max(())) - below  # which raises
+    return convert_to_nx(G.induced(chosen(cores, k)))
 
 
-@implements
-def k_shell(G, k=None, core_number=None):
-    """The subgraph of the nodes of core number k."""
-    cores = _cores(G, core_number)
-    return convert_to_nx(G.induced(cores == (_largest(cores) if k is None else k)))
-
-
-@implements
-def k_crust(G, k=None, core_number=None):
-    """The subgraph of the nodes of core number k or less."""
-    cores = _cores(G, core_number)
-    return convert_to_nx(G.induced(cores <= (_largest(cores) - 1 if k is None else k)))
+enter(
+    k_core=functools.partial(_by_cores, chosen=operator.ge),
+    k_shell=functools.partial(_by_cores, chosen=operator.eq),
+    k_crust=functools.partial(_by_cores, chosen=operator.le, below=1),
+)
 
 
 @implements

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from ...graph import ConvertedGraph
 from ...products import degrees
-from ...registry import implements
+from ...registry import enter, implements
 from ...results import check_not_null, labels, vertex
 from ...searches import all_distances, all_levels, levels
 from ...views import Direction
@@ -56,32 +57,24 @@ def eccentricity(G, v=None, sp=None, weight=None):
     return found[v] if v in G else found
 
 
-@implements
-def diameter(G, e=None, usebounds=False, weight=None):
-    """The largest distance."""
-    return max(_eccentricities(G, weight).values())
+def _extreme(G, e=None, usebounds=False, weight=None, *, of):
+    """The largest or the smallest eccentricity."""
+    return of(_eccentricities(G, weight).values())
 
 
-@implements
-def radius(G, e=None, usebounds=False, weight=None):
-    """The smallest eccentricity."""
-    return min(_eccentricities(G, weight).values())
-
-
-@implements
-def center(G, e=None, usebounds=False, weight=None):
-    """The nodes of smallest eccentricity."""
+def _nodes_of_extreme(G, e=None, usebounds=False, weight=None, *, of):
+    """The nodes of that eccentricity."""
     found = _eccentricities(G, weight)
-    least = min(found.values())
-    return [v for v, far in found.items() if far == least]
+    extreme = of(found.values())
+    return [v for v, far in found.items() if far == extreme]
 
 
-@implements
-def periphery(G, e=None, usebounds=False, weight=None):
-    """The nodes of largest eccentricity."""
-    found = _eccentricities(G, weight)
-    most = max(found.values())
-    return [v for v, far in found.items() if far == most]
+enter(
+    diameter=functools.partial(_extreme, of=max),
+    radius=functools.partial(_extreme, of=min),
+    periphery=functools.partial(_nodes_of_extreme, of=max),
+    center=functools.partial(_nodes_of_extreme, of=min),
+)
 
 
 @implements
@@ -137,7 +130,7 @@ def wiener_index(G, weight=None):
     return _number(G, weight, total) if G.is_directed() else total / 2
 
 
-def _half_sum(G: ConvertedGraph, weight: str | None, term: Callable[..., Any]) -> float:
+def _half_sum(G, weight=None, *, term):
     """Half the sum of `term(distances, degree, degrees)` over all vertices."""
     check_not_null(G)
     if not _connected(G):
@@ -146,22 +139,15 @@ def _half_sum(G: ConvertedGraph, weight: str | None, term: Callable[..., Any]) -
     return float(sum(term(far, degree[s], degree).sum() for s, far in _rows(G, weight)) / 2)
 
 
-@implements
-def hyper_wiener_index(G, weight=None):
-    """Half the sum of d + d^2 over the distances d of all pairs."""
-    return _half_sum(G, weight, lambda far, *_: far + far**2)
+def _index(term: Callable[..., Any]) -> Callable[..., float]:
+    return functools.partial(_half_sum, term=term)
 
 
-@implements
-def schultz_index(G, weight=None):
-    """Half the sum of d(u, v) (deg u + deg v)."""
-    return _half_sum(G, weight, lambda far, own, degree: far * (own + degree))
-
-
-@implements
-def gutman_index(G, weight=None):
-    """Half the sum of d(u, v) deg u deg v."""
-    return _half_sum(G, weight, lambda far, own, degree: far * own * degree)
+enter(  # of the distances d of all pairs
+    hyper_wiener_index=_index(lambda d, *_: d + d**2),
+    schultz_index=_index(lambda d, own, degree: d * (own + degree)),
+    gutman_index=_index(lambda d, own, degree: d * own * degree),
+)
 
 
 @implements

@@ -21,6 +21,16 @@ def vertex(G: ConvertedGraph, node: Any, message: str) -> int:
     return G.index[node]
 
 
+def ends(G: ConvertedGraph, source: Any, target: Any) -> tuple[int, int]:
+    """The vertices of two labels.
+
+    Raises:
+        NodeNotFound: one is no node.
+    """
+    s = vertex(G, source, f"Source {source} is not in G")
+    return s, vertex(G, target, f"Target {target} is not in G")
+
+
 def by_node(G: ConvertedGraph, values: np.ndarray) -> dict:
     """label -> number, for all vertices."""
     return dict(zip(G.nodes, values.tolist(), strict=True))

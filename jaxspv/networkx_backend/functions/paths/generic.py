@@ -9,8 +9,8 @@ import networkx as nx
 import numpy as np
 
 from ...graph import ConvertedGraph
-from ...registry import double_precision, implements
-from ...results import ascending, pairs, paths, vertex
+from ...registry import FUNCTIONS, double_precision, implements
+from ...results import ascending, ends, pairs, paths, vertex
 from ...searches import as_numbers, distances, levels, queue
 from . import unweighted, weighted
 
@@ -69,8 +69,7 @@ def shortest_path_length(G, source=None, target=None, weight=None, method="dijks
     way = _way(weight, method)
     if source is not None and target is not None:
         if way == "unweighted":
-            s = vertex(G, source, f"Source {source} is not in G")
-            t = vertex(G, target, f"Target {target} is not in G")
+            s, t = ends(G, source, target)
             if (hops := levels(G, s, target=t)[t]) < 0:
                 raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
             return int(hops)
@@ -82,7 +81,7 @@ def shortest_path_length(G, source=None, target=None, weight=None, method="dijks
             return unweighted.all_pairs_shortest_path_length(G)
         if way == "dijkstra":
             return weighted.all_pairs_dijkstra_path_length(G, weight=weight)
-        return weighted.all_pairs_bellman_ford_path_length(G, weight=weight)
+        return FUNCTIONS["all_pairs_bellman_ford_path_length"](G, weight)
     end, direction = (source, "out") if target is None else (target, "in")
     if way == "unweighted":
         start = vertex(G, end, f"Source {end} is not in G")

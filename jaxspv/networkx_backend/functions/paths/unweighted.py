@@ -11,7 +11,7 @@ import numpy as np
 
 from ...graph import ConvertedGraph
 from ...registry import double_precision, implements
-from ...results import ascending, labels, pairs, path_to, paths, vertex
+from ...results import ascending, ends, labels, pairs, path_to, paths, vertex
 from ...searches import all_levels, bfs_tree, levels, queue
 from ...views import Direction
 
@@ -86,8 +86,7 @@ def all_pairs_shortest_path(G, cutoff=None):
 @implements
 def bidirectional_shortest_path(G, source, target):
     """A path of fewest edges; if there are several, NetworkX may give another one."""
-    s = vertex(G, source, f"Source {source} is not in G")
-    t = vertex(G, target, f"Target {target} is not in G")
+    s, t = ends(G, source, target)
     found, parents = bfs_tree(G, s, target=t)
     if found[t] < 0:
         raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
@@ -97,8 +96,7 @@ def bidirectional_shortest_path(G, source, target):
 @implements
 def has_path(G, source, target):
     """Whether the target is reached from the source."""
-    s = vertex(G, source, f"Source {source} is not in G")
-    t = vertex(G, target, f"Target {target} is not in G")
+    s, t = ends(G, source, target)
     return bool(levels(G, s, target=t)[t] >= 0)
 
 
@@ -179,10 +177,10 @@ def predecessor(G, source, target=None, cutoff=None, return_seen=None):
     place = np.full(len(G), -1)
     place[order] = np.arange(len(order))
     known = (place[G.row] >= 0) & (place[G.col] >= 0) & (found[G.row] + 1 == found[G.col])
-    ends = np.unique(np.stack([place[G.col[known]], place[G.row[known]]], axis=1), axis=0)
+    edges = np.unique(np.stack([place[G.col[known]], place[G.row[known]]], axis=1), axis=0)
     above: dict[Any, list] = {node: [] for node in labels(G, order)}
     names = list(above)
-    for head, tail in ends.tolist():
+    for head, tail in edges.tolist():
         above[names[head]].append(names[tail])
     if target is None:
         return (above, pairs(G, order, found)) if return_seen else above

@@ -67,23 +67,19 @@ class Local(NamedTuple):
 
     def bits_along_rows(self, piece: Array) -> Array:
         """`along_rows` of a set of places, 32 a word."""
-        return piece if not self.part.col_axes else unpacked(self.along_rows(packed(piece)))
+        return _as_words(piece, self.part.col_axes, self.along_rows)
 
     def bits_along_cols(self, piece: Array) -> Array:
         """`along_cols` of a set of places, 32 a word."""
-        return piece if not self.part.row_axes else unpacked(self.along_cols(packed(piece)))
+        return _as_words(piece, self.part.row_axes, self.along_cols)
 
     def fold_rows_of_bits(self, partial: Array) -> Array:
         """`fold_rows` of a set of rows by union, 32 places a word."""
-        if not self.part.col_axes:
-            return partial
-        return unpacked(self.fold_rows_of_words(packed(partial)))
+        return _as_words(partial, self.part.col_axes, self.fold_rows_of_words)
 
     def fold_cols_of_bits(self, partial: Array) -> Array:
         """`fold_cols` of a set of columns by union, 32 places a word."""
-        if not self.part.row_axes:
-            return partial
-        return unpacked(self.fold_cols_of_words(packed(partial)))
+        return _as_words(partial, self.part.row_axes, self.fold_cols_of_words)
 
     def fold_rows_of_words(self, partial: Array) -> Array:
         """`fold_rows` of words by `or`."""
@@ -132,6 +128,10 @@ def unpacked(words: Array) -> Array:
     """The bits of words."""
     shifts = jnp.arange(WORD, dtype=jnp.uint32)
     return ((words[:, None] >> shifts) & 1).astype(bool).reshape(-1)
+
+
+def _as_words(bits: Array, axes: tuple[str, ...], send: Callable[[Array], Array]) -> Array:
+    return unpacked(send(packed(bits))) if axes else bits
 
 
 def on_mesh(

@@ -43,9 +43,7 @@ def refused(name: str, given: dict[str, Any]) -> None:
 
 def whole(G: ShardedGraph, x: Any) -> Array:
     """A vector over the vertices; in an eager call it is replicated on the devices of the mesh."""
-    if is_eager(x) and not (isinstance(x, jax.Array) and x.sharding.device_set == _devices(G)):
-        return jax.device_put(x, G.part.replicated)
-    return jnp.asarray(x)
+    return _put(G, x, G.part.replicated)
 
 
 def is_row_sharded(G: ShardedGraph, x: Any) -> bool:
@@ -55,13 +53,14 @@ def is_row_sharded(G: ShardedGraph, x: Any) -> bool:
 
 def placed(G: ShardedGraph, x: Any) -> Array:
     """A row-sharded array; in an eager call each device gets the rows of its vertices."""
-    if is_eager(x) and not (isinstance(x, jax.Array) and x.sharding.device_set == _devices(G)):
-        return jax.device_put(x, G.part.sharding)
+    return _put(G, x, G.part.sharding)
+
+
+def _put(G: ShardedGraph, x: Any, sharding: NamedSharding) -> Array:
+    devices = set(G.part.mesh.devices.flat)
+    if is_eager(x) and not (isinstance(x, jax.Array) and x.sharding.device_set == devices):
+        return jax.device_put(x, sharding)
     return jnp.asarray(x)
-
-
-def _devices(G: ShardedGraph) -> set[Any]:
-    return set(G.part.mesh.devices.flat)
 
 
 def least_weight(G: ShardedGraph) -> float:

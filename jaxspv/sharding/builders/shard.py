@@ -105,8 +105,8 @@ def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> S
         indices=_on_devices(part, indices),
         indptr=_on_devices(part, indptr.astype(np.int32)),
         order=_on_devices(part, pieces),
-        everyone=_on_each(part, pieces),
-        positions=_on_each(part, positions.astype(np.int32)),
+        everyone=_on_devices(part, _repeated(part, pieces)),
+        positions=_on_devices(part, _repeated(part, positions.astype(np.int32))),
         part=part,
         unique=unique,
         symmetric=symmetric,
@@ -114,14 +114,11 @@ def _placed(part: Partition, row, col, data, unique: bool, symmetric: bool) -> S
 
 
 def _on_devices(part: Partition, host: np.ndarray) -> Array:
-    """One row of `host` for each device."""
-    host = host.reshape(*part.grid, *(host.shape[1:] or (-1,)))
+    """One row of `host` for each device, or what begins with (R, C)."""
+    host = host.reshape(*part.grid, -1)
     return jax.make_array_from_callback(host.shape, part.sharding, lambda index: host[index])
 
 
-def _on_each(part: Partition, host: np.ndarray) -> Array:
-    """The whole of `host`, one row after the other, for each device."""
-    shape = *part.grid, host.size
-    return jax.make_array_from_callback(
-        shape, part.sharding, lambda index: np.broadcast_to(host.reshape(-1), shape)[index]
-    )
+def _repeated(part: Partition, host: np.ndarray) -> np.ndarray:
+    """The whole of `host`, one row after the other, for each device; a view."""
+    return np.broadcast_to(host.reshape(-1), (*part.grid, host.size))

@@ -98,10 +98,7 @@ def draw(
     if edge_values is not None:
         edge_values = _checked("edge_values", edge_values, (len(row),))
         width = 0.3 + 4 * edge_values / max(edge_values.max(initial=0), 1e-30)
-    pairs = set(zip(row.tolist(), col.tolist(), strict=True))
-    single = np.array(
-        [(c, r) not in pairs for r, c in zip(row.tolist(), col.tolist(), strict=True)]
-    )
+    single = ~np.isin(col.astype(np.int64) * n + row, row.astype(np.int64) * n + col)
     ends = np.stack([pos[row], pos[col]], axis=1)
     ax.add_collection(LineCollection(list(ends), linewidths=width, colors=GREY, zorder=1))
     if single.any() and n <= 200:

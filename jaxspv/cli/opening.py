@@ -63,7 +63,7 @@ def open_graph(args: argparse.Namespace) -> SparseMatrix:
     with waiting(f"generating {name}", show["progress"]):
         key = jax.random.key(args.seed)
         make, types, needed = GENERATORS[kind]
-        return make(key, format, *_numbers(name, sizes, types, needed))
+        return make(key, **_sizes(name, sizes, types, needed), format=format)
 
 
 def _columns(text: str | None) -> list[str | int]:
@@ -84,47 +84,30 @@ def vertex_of(text: str, names: Labels | None, option: str) -> int:
         raise ValueError(f"`{option}` must be the number of a vertex; got {text!r}.") from None
 
 
-def _numbers(name: str, texts: list[str], types: tuple[type, ...], needed: int) -> list[Any]:
-    """The sizes after a generator's name, None where one is left out."""
+def _sizes(name: str, texts: list[str], types: dict[str, type], needed: int) -> dict[str, Any]:
+    """The sizes after a generator's name."""
     try:
-        values = [kind(text) for kind, text in zip(types, texts, strict=False)]
+        values = {k: kind(text) for (k, kind), text in zip(types.items(), texts, strict=False)}
     except ValueError:
-        values = []
-    if not needed <= len(values) == len(texts) <= len(types):
-        wanted = [kind.__name__ for kind in types]
+        values = {}
+    if not needed <= len(values) == len(texts):
+        wanted = [kind.__name__ for kind in types.values()]
         most = ":".join([name.split(":")[0], *wanted])
         least = ":".join([name.split(":")[0], *wanted[:needed]])
         raise ValueError(f"{name!r} must read {' or '.join(dict.fromkeys([least, most]))}.")
-    return values + [None] * (len(types) - len(values))
+    return values
 
 
-def _grid(key, format, side, drop):
-    return generators.grid2d(key, side, drop=drop or 0.0, format=format)
-
-
-def _erdos_renyi(key, format, n, p):
-    return generators.erdos_renyi(key, n, p=p, format=format)
-
-
-def _delaunay(key, format, scale):
-    return generators.delaunay(key, 1 << _exponent(scale), format=format)
-
-
-def _exponent(scale: int) -> int:
+def _delaunay(key: Any, scale: int, format: str) -> SparseMatrix:
     if not 0 <= scale <= 30:
         raise ValueError(f"the scale must lie in [0, 30]; got {scale}.")
-    return scale
+    return generators.delaunay(key, 1 << scale, format=format)
 
 
-GENERATORS: dict[str, tuple[Callable[..., Any], tuple[type, ...], int]] = {
-    "rmat": (
-        lambda key, format, scale, factor: generators.rmat(
-            key, scale, 16 if factor is None else factor, format=format
-        ),
-        (int, int),
-        1,
-    ),
-    "grid": (_grid, (int, float), 1),
-    "delaunay": (_delaunay, (int,), 1),
-    "erdos_renyi": (_erdos_renyi, (int, float), 2),
+# kind -> what makes it, its sizes in their order, and how many of them it needs
+GENERATORS: dict[str, tuple[Callable[..., Any], dict[str, type], int]] = {
+    "rmat": (generators.rmat, {"scale": int, "edge_factor": int}, 1),
+    "grid": (generators.grid2d, {"rows": int, "drop": float}, 1),
+    "delaunay": (_delaunay, {"scale": int}, 1),
+    "erdos_renyi": (generators.erdos_renyi, {"n": int, "p": float}, 2),
 }

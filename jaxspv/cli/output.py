@@ -128,14 +128,10 @@ def show(report: dict[str, Any], verbose: bool = False) -> None:
         elif isinstance(value, list):
             print(f"{label}:")
             for row in value:
-                cells = row.items() if isinstance(row, dict) else enumerate(row)
-                print(
-                    "  "
-                    + "  ".join(
-                        _text(c) if isinstance(k, int) else f"{k.replace('_', ' ')} {_text(c)}"
-                        for k, c in cells
-                    )
-                )
+                cells = map(_text, row)
+                if isinstance(row, dict):
+                    cells = (f"{k.replace('_', ' ')} {_text(c)}" for k, c in row.items())
+                print("", *cells, sep="  ")
         else:
             print(f"{label:<21}{_text(value)}")
     if "level_sizes" in report:

@@ -22,23 +22,19 @@ from .._core.platforms import inside, situation
 from ..explaining import explain
 from ..formats import SparseMatrix
 from ..graph import Graph
+from ..interop.labels import symmetry
 
 
 @contextlib.contextmanager
 def waiting(what: str, visible: bool) -> Iterator[None]:
     """A line on stderr that counts the seconds of what has no steps to count."""
-    done = threading.Event()
+    done, how = threading.Event(), {"end": "", "file": sys.stderr, "flush": True}
 
     def count():
         start = time.perf_counter()
         while not done.wait(0.5):
-            print(
-                f"\r{what}: {time.perf_counter() - start:.0f} s",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            print(f"\r{what}: {time.perf_counter() - start:.0f} s", **how)
+        print("\r\x1b[K", **how)
 
     counter = threading.Thread(target=count, daemon=True)
     if visible:
@@ -170,16 +166,11 @@ def describe_matrix(name: str, A: SparseMatrix) -> dict[str, Any]:
     if m == n:
         ones = np.ones(csr.nnz, np.int8)  # a stored zero is an edge
         pattern = scipy.sparse.csr_array((ones, csr.indices, csr.indptr), shape=csr.shape)
-        flipped = csr.T.tocsr()
-        flipped.sort_indices()
-        csr.sort_indices()
-        same = np.array_equal(csr.indices, flipped.indices) and np.array_equal(
-            csr.indptr, flipped.indptr
-        )
+        pattern_equals, equals = symmetry(csr)
         components = scipy.sparse.csgraph.connected_components(pattern, directed=False)[0]
         report |= {
-            "symmetric_pattern": bool(same),
-            "symmetric": bool(same and np.array_equal(csr.data, flipped.data)),
+            "symmetric_pattern": pattern_equals,
+            "symmetric": equals,
             "self_loops": int((pattern.diagonal() != 0).sum()),
             "weak_components": int(components),
         }

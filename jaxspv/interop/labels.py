@@ -130,7 +130,7 @@ def edges_of(
     if labels is not None and len(labels) != n:
         raise ValueError(f"`labels` must be {n}, one a vertex; got {len(labels)}.")
     matrix = A.to_scipy().tocsr()
-    if not directed and not _symmetric(matrix):
+    if not directed and not all(symmetry(matrix)):
         raise ValueError("`A` must equal its transpose for `directed=False`.")
     coo = matrix.tocoo()
     kept = slice(None) if directed else coo.row <= coo.col
@@ -138,10 +138,14 @@ def edges_of(
     return names, coo.row[kept], coo.col[kept], coo.data[kept]
 
 
-def _symmetric(matrix: Any) -> bool:
-    """Pattern and values equal those of the transpose."""
+def symmetry(matrix: Any) -> tuple[bool, bool]:
+    """Whether the pattern, and whether the values too, of SciPy's CSR equal those of the transpose.
+
+    Sorts its rows.
+    """
     other = matrix.T.tocsr()
     matrix.sort_indices()
     other.sort_indices()
     fields = ("indptr", "indices", "data")
-    return all(np.array_equal(getattr(matrix, f), getattr(other, f)) for f in fields)
+    same = [np.array_equal(getattr(matrix, f), getattr(other, f)) for f in fields]
+    return all(same[:2]), all(same)

@@ -118,12 +118,6 @@ def soft_sssp(
     return over(source, one)(source)
 
 
-def _has_least(A: CSR) -> Array:
-    """Whether a stored length is -inf."""
-    is_valid = jnp.arange(A.nse, dtype=jnp.int32) < A.indptr[-1]
-    return jnp.any(is_valid & (A.data == -jnp.inf))
-
-
 class _Walks(NamedTuple):
     """One relaxation: its distances, and the probability and length behind each slot."""
 
@@ -225,4 +219,6 @@ def _iterate(A, source, T, tol, *, max_iterations):
     start = jnp.where(at_source, 0, jnp.asarray(jnp.inf, A.dtype))
     first = (start, jnp.int32(0), jnp.bool_(False))
     d, iterations, converged = jax.lax.while_loop(going, step, first)
-    return SoftSSSP(d, iterations, converged & ~_has_least(A))
+    stored = jnp.arange(A.nse, dtype=jnp.int32) < A.indptr[-1]
+    least = jnp.any(stored & (A.data == -jnp.inf))  # a walk over it outweighs all others
+    return SoftSSSP(d, iterations, converged & ~least)

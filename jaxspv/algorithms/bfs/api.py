@@ -202,9 +202,6 @@ def _persistent(graph, source, until, *, parents, deterministic, bounds):
 @op.register("native", backend="cpu", refuse=bind.refused, batched=_together)
 def _native(graph, source, until, *, parents, deterministic, bounds):
     """Direction-optimizing, in C++."""
-    if graph.n == 0 or graph.nse == 0:
-        how = {"parents": parents, "deterministic": deterministic, "bounds": bounds}
-        return _levels(graph, source, until, **how)
     found = native.search(graph, source, until, parents=parents, deterministic=deterministic)
     return BFS(*found, jnp.int32(0))
 
@@ -271,10 +268,8 @@ def _persistent_sources(graph, sources, *, parents, deterministic):
 @many.register("native", backend="cpu", refuse=bind.refused, batched=_sources_separately)
 def _native_sources(graph, sources, *, parents, deterministic):
     """A bit a source, 64 sources a word, in C++."""
-    how = {"parents": parents, "deterministic": deterministic}
-    if graph.n == 0 or graph.nse == 0:
-        return _bitmask(graph, sources, **how)
-    return _of_levels(*native.search_sources(graph, sources, **how))
+    found = native.search_sources(graph, sources, parents=parents, deterministic=deterministic)
+    return _of_levels(*found)
 
 
 @many.register("bitmask", batched=_sources_separately)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -89,15 +89,6 @@ def _types(graph, labels, limit):
 op = Operation("label_propagation", types=_types)
 
 
-def _repeat(step: Any, labels: Array, limit: Array) -> LabelPropagation:
-    def again(s):
-        new = step(s.labels)
-        return LabelPropagation(new, s.iterations + 1, jnp.all(new == s.labels))
-
-    first = LabelPropagation(labels, jnp.int32(0), jnp.bool_(labels.shape[0] == 0))
-    return lax.while_loop(lambda s: ~s.converged & (s.iterations < limit), again, first)
-
-
 @op.register("native", backend="cpu", refuse=bind.refused)
 def _native(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
     """A number for each label counts those of the neighbours, in C++."""
@@ -117,14 +108,16 @@ def _sort(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
         vertex, neighbor = jnp.concatenate([tail, head]), jnp.concatenate([head, tail])
     place = jnp.arange(vertex.shape[0], dtype=jnp.int32)
 
-    def step(labels):
-        seen = labels.at[neighbor].get(mode="fill", fill_value=n)
+    def step(s):
+        seen = s.labels.at[neighbor].get(mode="fill", fill_value=n)
         v, label = lax.sort((vertex, seen), num_keys=2)
         new = jnp.append(True, (v[1:] != v[:-1]) | (label[1:] != label[:-1]))[: place.shape[0]]
         length = place - lax.cummax(jnp.where(new, place, 0)) + 1
         longest = jnp.zeros(n, jnp.int32).at[v].max(length, mode="drop")
         wins = length == longest.at[v].get(mode="fill", fill_value=0)
         best = jnp.full(n, n, jnp.int32).at[jnp.where(wins, v, n)].min(label, mode="drop")
-        return jnp.where(best < n, best, labels)
+        labels = jnp.where(best < n, best, s.labels)
+        return LabelPropagation(labels, s.iterations + 1, jnp.all(labels == s.labels))
 
-    return _repeat(step, labels, limit)
+    first = LabelPropagation(labels, jnp.int32(0), jnp.bool_(n == 0))
+    return lax.while_loop(lambda s: ~s.converged & (s.iterations < limit), step, first)

@@ -83,7 +83,11 @@ def _afforest(graph):
 
     out = graph.out
     labels, status, count = components_kernel(out.indptr, out.indices, symmetric=graph.symmetric)
-    return Components(labels, count, status) if graph.exists is None else _of(labels, graph, status)
+    return (
+        Components(labels, count, status)
+        if graph.exists is None
+        else named_components(labels, graph, status)
+    )
 
 
 def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:
@@ -105,13 +109,11 @@ def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:
 @op.register("native", backend="cpu", refuse=bind.refused, batched="vmap")
 def _native(graph):
     """Afforest in C++."""
-    if graph.n == 0 or graph.nse == 0:
-        return _of(jnp.arange(graph.n, dtype=jnp.int32), graph, jnp.int32(0))
     out, results = graph.out, (typed(jnp.int32, graph.n), typed(jnp.int32))
     symmetric = graph.symmetric
     labels, count = bind.call("components", results, out.indptr, out.indices, symmetric=symmetric)
     if graph.exists is not None:
-        return _of(labels, graph, jnp.int32(0))
+        return named_components(labels, graph, jnp.int32(0))
     return Components(labels, count, jnp.int32(0))
 
 
@@ -132,10 +134,11 @@ def _fastsv(graph):
 
     start = (jnp.arange(n, dtype=jnp.int32), jnp.asarray(n > 0))
     labels, _ = while_going(round_, start, together=True)
-    return _of(labels, graph, jnp.int32(0))
+    return named_components(labels, graph, jnp.int32(0))
 
 
-def _of(labels: Array, graph: Graph, status: Array) -> Components:
+def named_components(labels: Array, graph: Graph, status: Array) -> Components:
+    """The result of labels that are the least vertices of their components; ghosts have -1."""
     if graph.exists is not None:
         labels = jnp.where(graph.exists, labels, -1)
     return counted(labels, status)

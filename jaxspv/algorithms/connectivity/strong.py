@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -17,7 +16,7 @@ from ...native import bind
 from ...shapes import Int, Matrix
 from ..common.edges import endpoints_of
 from ..common.status import finished
-from ..components.api import connected_components
+from ..components.api import connected_components, named_components
 
 
 @result_tuple
@@ -120,7 +119,7 @@ def _in_edges(graph: Graph) -> tuple[Array, Array]:
 @op.register("native", backend="cpu", refuse=bind.refused)
 def _native(graph):
     """One depth-first search, in C++."""
-    types = jax.ShapeDtypeStruct((graph.n,), jnp.int32), jax.ShapeDtypeStruct((), jnp.int32)
+    types = typed(jnp.int32, graph.n), typed(jnp.int32)
     labels, count = bind.call("strong_components", types, graph.out.indptr, graph.out.indices)
     if graph.exists is None:  # a sum takes 0.1 s to compile
         return StrongComponents(labels, count, jnp.int32(0))
@@ -190,7 +189,4 @@ def _coloring(graph):
 
 
 def _of(labels: Array, graph: Graph, status: Array) -> StrongComponents:
-    vertex = jnp.arange(graph.n, dtype=jnp.int32)
-    if graph.exists is not None:
-        labels = jnp.where(graph.exists, labels, -1)
-    return StrongComponents(labels, jnp.sum(labels == vertex, dtype=jnp.int32), status)
+    return StrongComponents(*named_components(labels, graph, status))

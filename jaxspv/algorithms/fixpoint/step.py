@@ -58,9 +58,6 @@ def of_call(fn: Callable[[Call], Any]) -> Callable[..., Any]:
 def loop_of(call: Call, at: Callable[[Array, Array], Array] = operator.getitem) -> Loop:
     """The loop of a call; `at(array, index)` gives the elements that `update_at` asks for."""
 
-    def totals(x):
-        return totals_of(call, x)
-
     def step(old, y, i, totals):
         return call.update(call.captured[0], old, y, i, call.operands, totals)
 
@@ -72,6 +69,7 @@ def loop_of(call: Call, at: Callable[[Array, Array], Array] = operator.getitem) 
         return call.update.at(consts, old, y, i, operands, {})
 
     most = jnp.iinfo(jnp.int32).max if call.until.bounds() else most_rounds(call.graph.n)
+    totals = functools.partial(totals_of, call)
     return Loop(call.x0, pull_of(call), step, step_at, totals, call.until, call.monotone, most)
 
 

@@ -17,7 +17,7 @@ from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxv.api import mxv
 from ...shapes import Bool, Int, Key, Matrix
-from ..common.edges import endpoints_of, without_values
+from ..common.edges import endpoints_of, no_edges, without_values
 from ..common.status import finished
 from ..common.undirected import undirected
 
@@ -167,11 +167,6 @@ def _priority(graph: Graph, noise: Array) -> Array:
     return ((4094 - coarse) << 19) | (noise >> 13).astype(jnp.int32)
 
 
-def _by_priority(graph: Graph, noise: Array) -> Array:
-    """(n,) int32, the vertices by descending priority, the smaller number first at ties."""
-    return jnp.argsort(-_priority(graph, noise), stable=True).astype(jnp.int32)
-
-
 def _hashed(graph: Graph) -> Array:
     """(n,) int32 in [0, 2^31 - 2^19), smaller for rows of more entries, then by a hash."""
     x = jnp.arange(graph.n, dtype=jnp.uint32)
@@ -216,9 +211,8 @@ def _colors(
 
 
 def _not_in_one_launch(graph: Graph, given: Array | None) -> str | None:
-    del given
-    if graph.n == 0 or graph.nse == 0:
-        return "there are no edges"
+    if reason := no_edges(graph, given):
+        return reason
     if graph.n > MOST_VERTICES:
         return f"{graph.n} vertices exceed the {MOST_VERTICES} that its int32 places allow"
     return None
@@ -279,7 +273,8 @@ def _independent_in_rounds(graph: Graph, noise: Array) -> IndependentSet:
     One product a round, the least over the neighbours: members count as -1, the open by their
     place, the others as n.
     """
-    n, place = graph.n, _place(_by_priority(graph, noise))
+    order = jnp.argsort(-_priority(graph, noise), stable=True)  # the smaller number first at ties
+    n, place = graph.n, _place(order.astype(jnp.int32))
     pattern = without_values(graph.out, jnp.int32)
 
     def round_(state):

@@ -242,8 +242,6 @@ def _persistent(graph, p, damping, tol, max_iterations, min_iterations):
 
 
 def _not_native(graph, *_) -> str | None:
-    if graph.nse == 0:
-        return "there are no edges"
     if graph.out.index_dtype != jnp.int32 or graph.dtype not in (np.float32, np.float64):
         return "it takes indices of 32 bits and weights in float32 or float64"
     return bind.refused()

@@ -88,6 +88,7 @@ def not_in_kernels(graph) -> str | None:
 @op.register("tables", backend="pallas", refuse=not_in_kernels)
 def _by_tables(graph):
     """The shorter row of each edge is looked up in a table of the longer one."""
+    from pallas_kernels.triangles.count import CARRY
     from pallas_kernels.triangles.count import triangles as by_tables
     from pallas_kernels.triangles.upward import EDGES, upward
 
@@ -97,16 +98,9 @@ def _by_tables(graph):
     over = A.overflow
     if A.unique:
         over = over | (edges.totals[EDGES] > A.nse // 2)
-    return _total_of_two(counts, over)
-
-
-def _total_of_two(counts, overflow: Array) -> Triangles:
-    """The sum of both words of the counts of all threads."""
-    from pallas_kernels.triangles.count import CARRY
-
-    low, high = exact_sum(counts.low), exact_sum(counts.high)
+    low, high = exact_sum(counts.low), exact_sum(counts.high)  # both words of all threads
     with jax.enable_x64(True):
-        return Triangles(lax.add(low, lax.shift_left(high, np.int64(CARRY))), overflow)
+        return Triangles(lax.add(low, lax.shift_left(high, np.int64(CARRY))), over)
 
 
 @op.register("native", backend="cpu", refuse=bind.refused)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -60,7 +62,9 @@ def _count(local: Local) -> tuple[Array, Array]:
         counts = jnp.where(jnp.arange(own.nse) < met.count, met.data, 0)
         with jax.enable_x64(True):
             count = lax.add(count, exact_sum(counts))
-        return _passed(guest, part.row_axes, ring), count
+        passed = (lax.ppermute(x, part.row_axes, ring) for x in (guest.indices, guest.indptr))
+        indices, indptr = passed
+        return dataclasses.replace(guest, indices=indices, indptr=indptr), count
 
     start = (own, exact_sum(jnp.zeros(1, jnp.int32)))
     _, count = lax.fori_loop(0, devices, visit, start)
@@ -73,11 +77,6 @@ def _in_degrees(local: Local) -> Array:
     valid = jnp.arange(local.block.nse) < local.block.indptr[-1]
     at = jnp.where(valid, local.block.indices, cols)
     return local.fold_cols(jnp.zeros(cols, jnp.int32).at[at].add(1, mode="drop"), plus)
-
-
-def _passed(guest: CSR, axes, ring) -> CSR:
-    indices, indptr = (lax.ppermute(x, axes, ring) for x in (guest.indices, guest.indptr))
-    return CSR(guest.data, indices, indptr, guest.overflow, guest.shape, True, True)
 
 
 op = mesh_op("triangle_count")

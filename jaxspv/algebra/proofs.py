@@ -32,6 +32,8 @@ def dual(semiring: Semiring) -> Semiring:
     """
 
     check_semiring("semiring", semiring)
+    if semiring.add.of_tuples or "f" not in semiring.add.dtypes:
+        raise ValueError(f"`semiring` must be one of real numbers; got {semiring!r}.")
 
     def derived(op):
         def both(x, y):

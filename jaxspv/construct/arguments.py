@@ -109,8 +109,10 @@ def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:
     if dtype.kind in "iub":
         wrong = made != values
     else:
-        wrong = np.isfinite(values) & ~np.isfinite(made)
-        if values.dtype.kind == "c" != dtype.kind:
+        wrong = np.isinf(np.real(made)) & ~np.isinf(np.real(values))
+        if values.dtype.kind == "c" == dtype.kind:  # a part may be NaN, as in 1e39 + nan i
+            wrong |= np.isinf(np.imag(made)) & ~np.isinf(np.imag(values))
+        elif values.dtype.kind == "c":
             wrong |= np.imag(values) != 0
     if wrong.any():
         raise ValueError(f"{what} {values[wrong][0]}, which {dtype} does not.")

@@ -282,7 +282,7 @@ def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any)
     dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
     data = to_device(np.pad(values, (0, capacity - matrix.nnz)))  # a copy
     indptr = to_device(matrix.indptr.astype(dtype))
-    indices = _fit(matrix.indices, capacity, n, dtype)
+    indices = _fit(matrix.indices[: matrix.nnz], capacity, n, dtype)  # may have more
     return CSR(data, indices, indptr, jnp.asarray(False), (m, n))
 
 

@@ -12,7 +12,8 @@ from ..formats import SparseMatrix
 from ..graph import Graph
 from ..shapes import Int
 
-VERTICES = ("parents", "labels")  # fields of results that hold vertices
+VERTICES = ("parents", "labels")  # fields of results that hold a vertex for each
+LISTS = ("order", "vertices", "tails", "heads", "nodes")  # that list vertices
 
 
 class Labels:
@@ -73,7 +74,8 @@ class Labels:
         Args:
             result: an array whose last axis is over the vertices (or longer: ghosts of `pad` are
                 cut off), or a named tuple of an algorithm, whose other fields become Python
-                numbers or stay. Vertices in it (`parents`, `labels`) become names, None for -1.
+                numbers or stay. Vertices in it (`parents`, `labels`, and the lists `order`,
+                `vertices`, `tails`, `heads`, `nodes`) become names, None where there is none.
 
         Returns:
             name -> value, a list of such dictionaries for a leading axis, or the named tuple.
@@ -85,16 +87,27 @@ class Labels:
             raise ValueError("`named` needs concrete values: call it outside of jit.")
         if not hasattr(result, "_fields"):
             return self._by_name(np.asarray(result), False)
+        kinds = getattr(type(result), "__annotations__", {})
         fields = zip(result._fields, result, strict=True)
-        return type(result)(*(self._field(name, value) for name, value in fields))
+        return type(result)(*(self._field(k, v, str(kinds.get(k))) for k, v in fields))
 
-    def _field(self, name: str, value: Any) -> Any:
+    def _field(self, name: str, value: Any, kind: str) -> Any:
         if value is None or isinstance(value, SparseMatrix):
             return value
+        if isinstance(value, tuple):
+            return tuple(self._field(name, part, kind) for part in value)
         array = np.asarray(value)
-        if array.ndim and array.shape[-1] >= len(self):
+        if name in LISTS:
+            return self._listed(array.tolist())
+        over_vertices = "Array, '" not in kind or "n']" in kind  # (k,) and (edges,) are not
+        if over_vertices and array.ndim and array.shape[-1] >= len(self):
             return self._by_name(array, name in VERTICES)
         return array.tolist()
+
+    def _listed(self, vertices: Any) -> Any:
+        if isinstance(vertices, list):
+            return [self._listed(v) for v in vertices]
+        return self.names[vertices] if 0 <= vertices < len(self) else None
 
     def _by_name(self, array: np.ndarray, vertices: bool) -> Any:
         if array.ndim == 0 or array.shape[-1] < len(self):

@@ -22,7 +22,7 @@ from ..formats import FORMATS, STRUCTURES, SparseMatrix
 from ..formats.stored import Stored
 from ..formats.tiled.bit_tiled import Words
 from ..formats.vector import SparseVector
-from .matrix_market import read_entries, read_header
+from .matrix_market import read_entries, read_header, summed
 from .opening import existing, opened, refusing, written_whole
 
 _SUFFIXES = (".mtx", ".mtx.gz", ".npz")
@@ -71,8 +71,8 @@ def read_mtx(
             header.check(path, compressed=format != "coo")
             row, col, data = read_entries(file, header)
         shape = header.rows, header.cols
-        if dup is plus and data.dtype.kind in "iu" and np.abs(data.astype(float)).sum() >= 2**31:
-            (row, col), data = summed(row, col, data, shape)
+        if dup is plus:
+            row, col, data = summed(row, col, data, shape, dtype)
         dtype = mtx_dtype(data, header.field) if dtype is None else dtype
         values = narrow(in_dtype("it holds", data, dtype))
     kept: dict[str, Any] = {"shape": shape, "nse": nse, "dup": dup, "format": format}
@@ -260,23 +260,6 @@ def _symmetries_of(coo: Any) -> list[str]:
     equal = np.array_equal(csr.data, flipped.data)
     skew = ["skew-symmetric"] if opposite and not on_diagonal else []
     return [*(["symmetric"] if equal else []), *skew, "general"]
-
-
-def summed(row: Any, col: Any, data: np.ndarray, shape: tuple[int, int]) -> tuple[Any, np.ndarray]:
-    """Integers with those at one place added: the sums say which dtype holds them.
-
-    Raises:
-        ValueError: a sum needs more than 64 bits.
-    """
-    exact, near = (
-        scipy.sparse.coo_array((data.astype(kind), (row, col)), shape)
-        for kind in (f"{data.dtype.kind}8", float)
-    )
-    exact.sum_duplicates()
-    near.sum_duplicates()
-    if (np.abs(near.data - exact.data) > 2.0**63).any():
-        raise ValueError("a sum of its entries at one place needs more than 64 bits")
-    return exact.coords, exact.data
 
 
 def mtx_dtype(values: np.ndarray, field: str) -> np.dtype:

@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 import numpy as np
+import scipy  # its modules are imported when they are first used
 
 from .opening import BLOCK, OFFSETS_ANYWAY, ROWS_A_BYTE, loaded
 
@@ -190,9 +191,42 @@ def mirrored(row: np.ndarray, col: np.ndarray, values: np.ndarray, symmetry: str
     off = np.flatnonzero(row != col)
     other = np.conj(values[off]) if symmetry == "hermitian" else values[off]
     if symmetry == "skew-symmetric":
-        if values.dtype.kind in "iu" and (np.sign(-other) != -np.sign(other.astype(float))).any():
-            raise ValueError(
-                "an integer that is opposite to one of its values needs more than 64 bits"
-            )
-        other = -other
+        other = opposite(other)
     return np.r_[row, col[off]], np.r_[col, row[off]], np.r_[values, other]
+
+
+def opposite(values: np.ndarray) -> np.ndarray:
+    """`-values`; ValueError where integers have no opposite in their dtype."""
+    if values.dtype.kind == "u" and values.any():
+        raise ValueError("it is skew-symmetric, but unsigned integers above 0 have no opposite")
+    if values.dtype.kind == "i" and (values == np.iinfo(values.dtype).min).any():
+        raise ValueError("an integer that is opposite to one of its values needs more than 64 bits")
+    return -values
+
+
+def summed(
+    row: np.ndarray, col: np.ndarray, values: np.ndarray, shape: tuple[int, int] | None, dtype: Any
+) -> Columns:
+    """The entries; those at one place added in 64 bits where integers may be too narrow for sums.
+
+    Args:
+        dtype: what the sums will be held in; None: what they need.
+
+    Raises:
+        ValueError: a sum needs more than 64 bits.
+    """
+    held: Any = np.float64 if dtype is None else dtype
+    narrow = np.dtype(held).kind in "iu"
+    most = np.iinfo(held if narrow else np.int32).max
+    known = values.dtype.kind in ("iuf" if narrow else "iu")
+    if not known or np.abs(values.astype(float)).sum() <= most:
+        return row, col, values
+    exact, near = (
+        scipy.sparse.coo_array((values.astype(kind), (row, col)), shape)
+        for kind in (f"{values.dtype.kind}8", float)
+    )
+    exact.sum_duplicates()
+    near.sum_duplicates()
+    if values.dtype.kind != "f" and (np.abs(near.data - exact.data) > 2.0**63).any():
+        raise ValueError("a sum of its entries at one place needs more than 64 bits")
+    return *exact.coords, exact.data

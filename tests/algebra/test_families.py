@@ -194,6 +194,9 @@ def test_what_is_no_semiring_is_named():
         s.lexicographic(s.min_plus, jnp.minimum)
     with pytest.raises(TypeError, match="`semiring` must be a Semiring"):
         s.dual("min_plus")
+    for other in (s.or_and, s.k_best(2)):
+        with pytest.raises(ValueError, match="`semiring` must be one of real numbers"):
+            s.dual(other)
     with pytest.raises(TypeError, match="`k` must be an integer; got 2.5"):
         s.k_best(2.5)
     with pytest.raises(ValueError, match="`degree` must be 0 or more; got -1"):

@@ -1,6 +1,7 @@
 """Names of vertices: tables and NetworkX graphs in, results and NetworkX graphs out."""
 
 import jax
+import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pytest
@@ -52,6 +53,12 @@ def test_results_by_name():
     components = labels.named(jsp.connected_components(A))
     assert components.labels == {"Rome": "Rome", "Pisa": "Rome", "Lucca": "Rome", "Bari": "Bari"}
     assert components.count == 2
+    paths = [3.0] * 4, [[0, 2, 4, 4]], [1] * 4, 4, False
+    paths = labels.named(jsp.results.ShortestPaths(*map(jnp.asarray, paths)))
+    assert paths.distances == [3.0] * 4 and paths.vertices == [["Rome", "Lucca", None, None]]
+    orders = [3, 1, 0, 2], [0, 0, 1, 2], True
+    orders = labels.named(jsp.results.TopologicalOrder(*map(jnp.asarray, orders)))
+    assert orders.order == ["Bari", "Pisa", "Rome", "Lucca"] and orders.generations["Lucca"] == 1
     padded = jsp.pad(A, n=9)
     assert labels.named(jsp.pagerank(padded).scores).keys() == set(NAMES)
 

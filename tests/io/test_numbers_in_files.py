@@ -1,5 +1,7 @@
 """How numbers are written in files: read for what they are, or refused with their line."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -71,11 +73,16 @@ def test_what_no_entry_can_be_is_refused_with_its_line(tmp_path):
 
 
 def test_an_opposite_that_no_integer_is_wraps_nowhere(tmp_path):
-    for field, value in (("integer", -(2**63)), ("unsigned-integer", 3)):
+    mesh = jax.make_mesh((1,), ("d",))
+    for field, value, message in (
+        ("integer", -(2**63), "opposite to one of its values needs more"),
+        ("unsigned-integer", 3, "unsigned integers above 0 have no opposite"),
+    ):
         path = file_of(tmp_path / "a.mtx", field, [f"2 1 {value}"])
         path.write_text(path.read_text().replace("general", "skew-symmetric"))
-        with pytest.raises(ValueError, match="opposite to one of its values needs more"):
-            jsp.read_mtx(path)
+        for read in (jsp.read_mtx, functools.partial(jsp.sharding.shard_file, mesh=mesh)):
+            with pytest.raises(ValueError, match=message):
+                read(path)
 
 
 def test_a_sum_that_no_integer_of_64_bits_is_wraps_nowhere(tmp_path):
@@ -83,6 +90,24 @@ def test_a_sum_that_no_integer_of_64_bits_is_wraps_nowhere(tmp_path):
         path = file_of(tmp_path / "a.mtx", field, [f"1 1 {value}", "1 1 3"])
         with pytest.raises(ValueError, match="a sum of its entries at one place needs more"):
             jsp.read_mtx(path)
+
+
+def test_sums_in_a_narrow_dtype_wrap_nowhere(tmp_path):
+    path = file_of(tmp_path / "a.mtx", "integer", ["1 2 100", "1 2 100"])
+    real = file_of(tmp_path / "b.mtx", "real", ["1 2 100", "1 2 100"])
+    (tmp_path / "a.txt").write_text("0 1 100\n0 1 100\n")
+    table = {"source": [0, 1], "target": [1, 0], "km": [100, 100]}
+    for read in (
+        functools.partial(jsp.read_mtx, path),
+        functools.partial(jsp.read_mtx, real),
+        functools.partial(jsp.read_edgelist, tmp_path / "a.txt", weight=2),
+        functools.partial(jsp.io.from_table, table, weight="km", labels=False, directed=False),
+    ):
+        with pytest.raises(ValueError, match="holds 200.*, which int8 does not"):
+            read(dtype="int8")
+        assert read(dtype="int16").todense()[0].tolist() == [0, 200]
+    most = jsp.read_mtx(path, dtype="int8", dup=jsp.monoids.max)
+    assert most.todense()[0].tolist() == [0, 100]
 
 
 WRONG = ["1.5 2 3", "1 1.5 3", "1 2-1 3", "1 +2- 3", "1,2,3", "1 2", "1 1 1\f2 2 2"]
@@ -142,6 +167,9 @@ def test_a_dtype_that_does_not_hold_a_value_is_refused(tmp_path, text):
 def test_a_value_beyond_all_floats_is_refused(tmp_path):
     with pytest.raises(ValueError, match="beyond float64; infinity is written `inf`"):
         jsp.read_mtx(file_of(tmp_path / "a.mtx", "real", ["1 1 1e400"]))
+    for pair in ("1e39 nan", "nan 1e39", "1e39 inf"):
+        with pytest.raises(ValueError, match="which complex64 does not"):
+            jsp.read_mtx(file_of(tmp_path / "a.mtx", "complex", [f"1 1 {pair}"]), dtype="complex64")
 
 
 @pytest.mark.parametrize("symmetry", ["general", "symmetric"])

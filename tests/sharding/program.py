@@ -144,6 +144,8 @@ def explicit():
     with jax.set_mesh(mesh):
         specs = {"in_specs": (G.spec, P()), "out_specs": P(), "check_vma": False}
         found = [jax.jit(some)(G, x), jax.jit(jax.shard_map(some, **specs))(G, x)]
+        far = lambda values: jsp.sssp(G.with_data(values), 34).distances[63]  # noqa: E731
+        exact(jnp.sum(jax.grad(far)(G.data)), 29)  # one for each edge of the path
     for got in ({"mxv": jsp.mxv(G, x), "bfs": jsp.bfs(G, 3)}, *found):
         compare(got, want)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from ..._core.operation import Operation, typed
 from ..._core.reductions import sum_in_double
@@ -120,9 +120,14 @@ def _dtype(graph: Graph, weighted: bool) -> Any:
 
 
 def edge_weights(graph: Graph, *, weighted: bool, directed: bool) -> Array:
-    """(nse,) float32 or the dtype of the weights, 0 in the padding; undirected loops doubled."""
+    """(nse,) float32 or the dtype of the weights, 0 in the padding; undirected loops doubled.
+
+    Scaled by a power of two, so that sums are finite; modularity is the same for any scale.
+    """
     tail, head = endpoints_of(graph)
     dtype = _dtype(graph, weighted)
     weights = graph.data.astype(dtype) if weighted else jnp.ones(graph.nse, dtype)
     weights = jnp.where(tail < graph.n, weights, 0)
+    exponent = jnp.frexp(lax.stop_gradient(jnp.max(weights, initial=0)))[1]
+    weights *= jnp.ldexp(jnp.ones((), dtype), 2 - exponent)
     return weights if directed else jnp.where(tail == head, 2, 1) * weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -238,7 +239,8 @@ def _tangent(primals, tangents, result, **static):
     def one(source, distances):
         parents = on_mesh(_carriers, graph, source, distances)
         steps = on_mesh(_carried, graph, distances, parents, values=tangents[0].data)
-        return sum_to_root(steps, parents, source)
+        # by jit: on explicit axes JAX transposes it on the mesh of auto_axes
+        return jax.jit(sum_to_root)(steps, parents, source)
 
     distances = lax.stop_gradient(result.distances)
     if jnp.ndim(source) == 0:

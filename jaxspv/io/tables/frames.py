@@ -17,7 +17,7 @@ from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels
 from ...shapes import Int, Shaped
-from ..matrix_market import mirrored
+from ..matrix_market import mirrored, summed
 from .names import new_numbers, numbered
 
 
@@ -91,6 +91,9 @@ def matrix_of(
     """The matrix of the edges, in both directions unless directed; loops once."""
     if not directed:
         row, col, values = mirrored(row, col, values, "symmetric")
+    if dup is plus:
+        row, col, sums = summed(row, col, values, shape, values.dtype)
+        values = in_dtype("`weight` summed at one place holds", sums, values.dtype)
     # `return_slots` adds no spare slot, which only guards values in the order of the edges.
     kept: dict[str, Any] = {"shape": shape, "dup": dup, "format": format}
     return from_edges(row, col, values, **kept, return_slots=True)[0]

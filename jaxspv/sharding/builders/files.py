@@ -16,7 +16,7 @@ import numpy as np
 from ...algebra.monoids import Monoid, plus
 from ...construct.arguments import in_dtype, narrow
 from ...io.files import mtx_dtype
-from ...io.matrix_market import LONGEST_LINE, Header, parsed, read_header
+from ...io.matrix_market import LONGEST_LINE, Header, opposite, parsed, read_header
 from ...io.opening import existing, opened, refusing
 from ...io.tables.frames import values_of
 from ...io.tables.lines import Text, blocks, check_delimiter, kept, weight_kind
@@ -141,7 +141,7 @@ def _local_mtx(path: pathlib.Path, header: Header, start: int, dtype: Any) -> Lo
                 raise ValueError(f"from byte {first} on: {error}") from error
         row, col, data = map(np.concatenate, zip(*parts, strict=True))
         if header.symmetry == "skew-symmetric":
-            row, col, data = np.r_[row, col], np.r_[col, row], np.r_[data, -data]
+            row, col, data = np.r_[row, col], np.r_[col, row], np.r_[data, opposite(data)]
         dtype = mtx_dtype(data, header.field) if dtype is None else dtype
         return LocalEdges(row, col, narrow(in_dtype("it holds", data, dtype)))
 

@@ -38,7 +38,7 @@ T wrapping_product(T a, T b) {
 }
 
 // ---- Monoids: `Sum<T>` is what a running result is kept in, `Fold<T>` folds many terms into one.
-// NaN spreads, as in NumPy. ----
+// NaN spreads, as in NumPy; `apply` takes vectors of the compiler too. ----
 
 template <class T>
 struct SumFold {
@@ -77,7 +77,7 @@ struct Min {
   template <class T>
   static constexpr T identity() { return largest<T>(); }
   template <class T>
-  static T apply(T a, T b) { return b < a || b != b ? b : a; }
+  static T apply(T a, T b) { return (b < a) | (b != b) ? b : a; }
 };
 struct Max {
   template <class T>
@@ -87,7 +87,7 @@ struct Max {
   template <class T>
   static constexpr T identity() { return smallest<T>(); }
   template <class T>
-  static T apply(T a, T b) { return b > a || b != b ? b : a; }
+  static T apply(T a, T b) { return (b > a) | (b != b) ? b : a; }
 };
 
 // ---- Multipliers ----

@@ -26,7 +26,8 @@
 bool products(Case& c) {
   const int seed = c.seed;
   const Id m = c.in(0, seed % 20 ? 60 : 5000), l = c.in(1, 80), n = c.in(1, seed % 7 ? 90 : 9000);
-  const Sparse a = c.sparse(m, l, 6), b = c.sparse(l, n, 6), filter = c.sparse(m, n, 4);
+  const int degree = seed % 4 ? 6 : 40;  // rows of more products than are held at a time
+  const Sparse a = c.sparse(m, l, degree), b = c.sparse(l, n, degree), filter = c.sparse(m, n, 4);
   Threads threads{c.random, {}};
   Team team(Pool{&threads, &Threads::schedule, c.in(1, 4)});
   const Matrix A = a.matrix(), B = b.matrix(), M = filter.matrix();
@@ -34,39 +35,45 @@ bool products(Case& c) {
   std::vector<uint8_t> holds(filter.idx.size());
   for (auto& h : holds) h = uint8_t(c.in(0, 1));
   const uint8_t* some = c.in(0, 1) ? holds.data() : nullptr;
-  for (int kind = 0; kind < 3; ++kind) {
-    std::vector<Row> want(m);
-    int64_t count = 0;
-    for (Id i = 0; i < m; ++i) {
-      std::set<Id> listed;
-      for (Id e = filter.ptr[i]; e < filter.ptr[i + 1]; ++e)
-        if (!some || some[e]) listed.insert(filter.idx[e]);
-      for (auto [k, x] : a.rows[i])
-        for (auto [j, y] : b.rows[k])
-          if (kind == 0 || (listed.count(j) > 0) == (kind == 1)) want[i][j] += x * y;
-      count += int64_t(want[i].size());
-    }
-    Allowed allowed;
-    if (kind == 2) allowed.without = &M, allowed.holds = some;
-    if (kind != 1) CHECK(count_product(team, A, B, allowed) == count)
-    const int64_t nse = c.in(0, 2) ? count + c.in(0, 2) : c.in(0, int(count));
-    std::vector<Id> ptr(m + 1), idx(nse);
-    std::vector<double> value(nse);
-    const Terms<double> t = terms<Plus, Times>(a.data.data(), b.data.data());
-    const int64_t total =
-        kind == 1 ? multiply_where(team, A, B, t, M, some, nse, ptr.data(), idx.data(), value.data())
-                  : multiply(team, A, B, t, allowed, nse, ptr.data(), idx.data(), value.data());
-    CHECK(total == count)
-    int64_t at = 0;
-    for (Id i = 0; i < m; ++i) {
-      CHECK(ptr[i] == std::min(at, nse))
-      for (auto [j, x] : want[i]) {
-        if (at < nse) CHECK(idx[at] == j && value[at] == x)
-        ++at;
+  auto right = [&](auto zero) {
+    using T = decltype(zero);
+    const std::vector<T> x(a.data.begin(), a.data.end()), y(b.data.begin(), b.data.end());
+    for (int kind = 0; kind < 3; ++kind) {
+      std::vector<Row> want(m);
+      int64_t count = 0;
+      for (Id i = 0; i < m; ++i) {
+        std::set<Id> listed;
+        for (Id e = filter.ptr[i]; e < filter.ptr[i + 1]; ++e)
+          if (!some || some[e]) listed.insert(filter.idx[e]);
+        for (auto [k, v] : a.rows[i])
+          for (auto [j, w] : b.rows[k])
+            if (kind == 0 || (listed.count(j) > 0) == (kind == 1)) want[i][j] += v * w;
+        count += int64_t(want[i].size());
       }
+      Allowed allowed;
+      if (kind == 2) allowed.without = &M, allowed.holds = some;
+      if (kind != 1) CHECK(count_product(team, A, B, allowed) == count)
+      const int64_t nse = c.in(0, 2) ? count + c.in(0, 2) : c.in(0, int(count));
+      std::vector<Id> ptr(m + 1), idx(nse);
+      std::vector<T> value(nse);
+      const Terms<T> t = terms<Plus, Times>(x.data(), y.data());
+      const int64_t total =
+          kind == 1 ? multiply_where(team, A, B, t, M, some, nse, ptr.data(), idx.data(), value.data())
+                    : multiply(team, A, B, t, allowed, nse, ptr.data(), idx.data(), value.data());
+      CHECK(total == count)
+      int64_t at = 0;
+      for (Id i = 0; i < m; ++i) {
+        CHECK(ptr[i] == std::min(at, nse))
+        for (auto [j, v] : want[i]) {
+          if (at < nse) CHECK(idx[at] == j && value[at] == v)
+          ++at;
+        }
+      }
+      CHECK(ptr[m] == std::min(at, nse))
     }
-    CHECK(ptr[m] == std::min(at, nse))
-  }
+    return true;
+  };
+  if (!right(double()) || !right(float()) || !right(int32_t())) return false;
   const Id k = c.in(1, 40);
   std::vector<double> x(size_t(l) * k), y(size_t(m) * k);
   for (auto& v : x) v = c.in(-9, 9);

@@ -120,6 +120,28 @@ def test_columns_far_apart_and_long_rows_are_in_order():
     np.testing.assert_allclose(C.data[: want.nnz], want.data, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_neither_threads_nor_capacity_change_a_sum(dtype):
+    """Rows of few products and of many, which are held a part at a time, in one matrix."""
+    rng = np.random.default_rng(4)
+    S = sp.random_array((3000, 3000), density=1e-3, rng=rng, format="csr")
+    S += sp.vstack([sp.random_array((40, 3000), density=0.3, rng=rng), S[40:]])
+    S.data = (rng.standard_normal(S.nnz) * 1000).astype(dtype)
+    A, found = jsp.from_scipy(S.astype(dtype)), []
+    try:
+        for threads in (1, 2, 3):
+            jsp.config.set_num_threads(threads)
+            found.append(jsp.mxm(A, A))
+            found.append(jsp.mxm(A, A, nse=int(found[0].count)))
+    finally:
+        jsp.config.set_num_threads(0)
+    for C in found:
+        np.testing.assert_array_equal(C.trim().data, found[0].trim().data)
+        np.testing.assert_array_equal(C.trim().indices, found[0].trim().indices)
+    want = (S @ S).toarray()
+    np.testing.assert_allclose(found[0].todense(), want, rtol=1e-4, atol=1e-6 * abs(want).max())
+
+
 def test_a_product_without_room_is_cut_and_says_so():
     A, a = _matrix(0)
     cut = jax.jit(lambda A: jsp.mxm(A, A, nse=20))(A)

@@ -174,7 +174,7 @@ def plan(
     elif not loops:
         products = bucketed(work.products)
         size, bound = chunk or min(products, CHUNK), min(bound, products)
-    elif bound > SMALL and not lists_places(call.mask):
+    elif known is None and bound > SMALL and not lists_places(call.mask):
         bound = min(bound, work.products)
     if bound <= (SMALL if loops else size) or lists_places(call.mask):
         return Schedule(method, _capacity(call, bound), size, products, None, known)

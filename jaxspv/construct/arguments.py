@@ -85,6 +85,8 @@ def values_in(dtype: Any, values: Any, what: str) -> np.ndarray:
     they are not 0."""
     values = np.asarray(values)
     if values.dtype.kind not in "biufc":  # objects, or texts
+        if values.dtype == object and None in values.tolist():
+            raise ValueError(f"{what} None, which is no number.")
         values = np.asarray(values, np.float64)
     return values != 0 if np.dtype(dtype) == bool else narrow(in_dtype(what, values, dtype))
 

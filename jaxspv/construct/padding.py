@@ -98,6 +98,7 @@ def unpad(result: _Result, G: Graph) -> _Result:
         G: the graph it was found on; one without ghosts leaves the result as it is.
 
     Raises:
+        TypeError: G is no Graph.
         ValueError: G is traced.
 
     >>> import jaxspv as jsp
@@ -105,6 +106,8 @@ def unpad(result: _Result, G: Graph) -> _Result:
     >>> jsp.unpad(jsp.connected_components(G), G).labels.tolist()
     [0, 0, 2]
     """
+    if not isinstance(G, Graph):
+        raise TypeError(f"`G` must be the Graph that `pad` gave; got {type(G).__name__}.")
     if G.num_vertices is None:
         return result
     if not is_concrete(G.num_vertices):

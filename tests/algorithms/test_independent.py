@@ -101,6 +101,12 @@ def test_errors_and_wrong_results():
     A = named("karate")
     with pytest.raises(ValueError, match=r"shape \(34,\)"):
         jsp.greedy_color(A, jnp.arange(3))
+    with pytest.raises(ValueError, match="must have each vertex once; it lacks 1"):
+        jsp.greedy_color(A, np.r_[0, 0, 2:34])
+    with pytest.raises(TypeError, match="`order` must be an integer vertex; got 'smallest_last'"):
+        jsp.greedy_color(A, "smallest_last")
+    with pytest.raises(ValueError, match="`key` must be one key"):
+        jsp.maximal_independent_set(0, A)
     found = jsp.maximal_independent_set(jax.random.key(0), A)
     with pytest.raises(AssertionError, match="membership"):
         verify.independent_set(A, found._replace(members=jnp.zeros(34, bool)))

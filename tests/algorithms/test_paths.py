@@ -125,6 +125,12 @@ def test_reductions_are_those_of_networkx():
         jsp.transitive_reduction(jsp.from_edges([0, 1], [1, 0], shape=(2, 2)))
 
 
+def test_all_pairs_of_a_padded_graph():
+    H = jsp.pad(jsp.from_edges([0, 1], [1, 2], shape=(3, 3)), n=5)
+    found = jsp.unpad(jsp.all_pairs_shortest_path_length(H), H)
+    assert found.lengths.tolist() == [[0, 1, 2], [-1, 0, 1], [-1, -1, 0]]
+
+
 def test_all_pairs_and_reachability():
     A = random_matrix(40, 70, 2)
     G, g = jsp.from_scipy(A), networkx_of(A, symmetric=False)

@@ -126,6 +126,7 @@ A = jsp.from_edges([0], [1], shape=(2, 2))
         (lambda: jsp.to_networkx(A, directed=False), ValueError, "transpose"),
         (lambda: jsp.to_networkx(jsp.from_edges([0], [1], shape=(2, 3))), ValueError, "square"),
         (lambda: jsp.to_networkx("x"), TypeError, "`A`"),
+        (lambda: jsp.from_networkx(nx.Graph([(0, 1, {"weight": None})])), ValueError, "holds None"),
         (lambda: jsp.io.from_igraph("x"), TypeError, "`graph` must be an igraph graph"),
         (lambda: jax.jit(jsp.to_networkx)(A), ValueError, "outside of jit"),
     ],

@@ -7,17 +7,20 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
-from ..._core.pytree import result_tuple
+from ..._core.pytree import is_concrete, result_tuple
 from ...algebra.semirings import min_second
+from ...generators.graphs import check_key
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxv.api import mxv
 from ...shapes import Bool, Int, Key, Matrix
 from ..common.edges import endpoints_of, no_edges, without_values
+from ..common.sources import check_source
 from ..common.status import finished
 from ..common.undirected import undirected
 
@@ -93,7 +96,7 @@ def maximal_independent_set(
     True
     """
     graph = undirected(G, "maximal_independent_set")
-    noise = jax.random.bits(key, (graph.n,), jnp.uint32)
+    noise = jax.random.bits(check_key(key), (graph.n,), jnp.uint32)
     found = independent(graph, noise, backend=backend, method=method)
     return finished(found, "maximal_independent_set")
 
@@ -120,7 +123,7 @@ def greedy_color(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric, or
-            `order` has a wrong shape.
+            `order` has a wrong shape or, concrete, not each vertex.
 
     Cost: O(n + edges), a sort of the vertices where there is no order; "rounds" a pass over the
     edges for each colour and each step of the longest chain of neighbours in the order.
@@ -137,9 +140,11 @@ def greedy_color(
     """
     graph = undirected(G, "greedy_color")
     if order is not None:
-        order = jnp.asarray(order).astype(jnp.int32)
+        order = check_source(order, graph.n, "order")
         if order.shape != (graph.n,):
             raise ValueError(f"`order` must have shape ({graph.n},); got {order.shape}.")
+        if is_concrete(order) and (missing := np.bincount(order, minlength=graph.n) == 0).any():
+            raise ValueError(f"`order` must have each vertex once; it lacks {missing.argmax()}.")
     found = colored(graph, order, backend=backend, method=method)
     return finished(found, "greedy_color")
 

@@ -108,6 +108,8 @@ def test_refused():
         jax.jit(lambda A: jsp.pad(A).out.data)(A)
     with pytest.raises(TypeError, match="pad"):
         jsp.pad(np.eye(3))
+    with pytest.raises(TypeError, match="`G` must be the Graph that `pad` gave; got CSR"):
+        jsp.unpad(jnp.ones(3), random_graph(50, 80, 0))
 
 
 def work(G):

@@ -232,10 +232,10 @@ class _Programs:
 
     def __init__(self, most: int):
         self.most, self.clock = most, itertools.count()
-        self.programs: dict[Hashable, Any] = {}
+        self.programs: dict[tuple[Any, ...], Any] = {}
 
     def __len__(self) -> int:
-        return sum(program.traced for program in self.programs.values())
+        return sum(program.traced for program in list(self.programs.values()))
 
     def run(
         self, name: str, fn: Callable[..., Any], static: Hashable, leaves: Sequence[Any]
@@ -259,16 +259,18 @@ class _Programs:
         fn, static, platform, where = key
 
         def run(*leaves):
-            program.traced += 1
+            if key in self.programs:  # a cycle of references would keep what is dropped
+                self.programs[key].traced += 1
             while len(self) > self.most:
-                del self.programs[min(self.programs, key=lambda k: self.programs[k].used)]
+                oldest, _ = min(list(self.programs.items()), key=lambda item: item[1].used)
+                self.programs.pop(oldest, None)
             with inside(where.on(platform)):
                 return fn(static, *leaves)
 
         run.__name__ = name
         jitted = jax.jit(run, compiler_options=options_for(platform))
-        program = self.programs[key] = types.SimpleNamespace(jitted=jitted, traced=0)
-        return program
+        program = types.SimpleNamespace(jitted=jitted, used=0, traced=0)
+        return self.programs.setdefault(key, program)
 
 
 PROGRAMS = _Programs(MOST_PROGRAMS)

@@ -1,9 +1,11 @@
 """Operations are JAX primitives: what every transformation, eagerly and traced, makes of them."""
 
 import functools
+import gc
 import os
 import subprocess
 import sys
+import weakref
 
 import jax
 import jax.export
@@ -234,6 +236,14 @@ def test_programs_are_bounded_and_give_back_what_they_took(monkeypatch):
         np.testing.assert_array_equal(op(jnp.arange(n)), 2 * np.arange(n))
         assert len(PROGRAMS) <= 8
     assert op(jnp.arange(3)).tolist() == [0, 2, 4]
+    (key,) = [k for k in PROGRAMS.programs if k[0] == op._bound]
+    jitted = weakref.ref(PROGRAMS.programs[key].jitted)
+    gc.disable()  # a cycle of references would wait for it
+    try:
+        del PROGRAMS.programs[key]
+        assert jitted() is None
+    finally:
+        gc.enable()
 
 
 def test_an_export_holds_what_every_process_has():

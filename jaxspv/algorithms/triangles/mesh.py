@@ -13,33 +13,25 @@ from ...algebra.masks import structure
 from ...algebra.monoids import plus
 from ...algebra.semirings import plus_pair
 from ...formats import CSR
-from ...formats.csr import compress
 from ...ops.products.mxm.api import mxm
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.operation import mesh_op
+from ..common.edges import kept
 from .api import Triangles
 
 
 def _upward(local: Local) -> CSR:
     """The entries of the block to a vertex of higher (degree, number), self loops left out."""
-    rows, cols = local.part.block_shape
+    rows, _ = local.part.block_shape
     row, col = local.block.rowcol()
     degree = jnp.diff(local.block.indptr)  # whole rows: that of the vertex
     others, numbers = local.along_cols(degree), local.along_cols(local.order)
     mine = [jnp.take(v, row, mode="clip") for v in (degree, local.order)]
     other = [jnp.take(v, col, mode="clip") for v in (others, numbers)]
     higher = (mine[0] < other[0]) | ((mine[0] == other[0]) & (mine[1] < other[1]))
-    return _selected(local.block, row, col, (row < rows) & higher, cols)
-
-
-def _selected(A: CSR, row: Array, col: Array, keep: Array, cols: int) -> CSR:
-    """The entries that `keep` selects, columns `col`, in the capacity of A."""
-    rows, nse = A.shape[0], A.nse
-    place = jnp.where(keep, jnp.cumsum(keep, dtype=jnp.int32) - 1, nse)
-    indices = jnp.full(nse, cols, jnp.int32).at[place].set(col.astype(jnp.int32), mode="drop")
-    major = jnp.full(nse, rows, jnp.int32).at[place].set(row.astype(jnp.int32), mode="drop")
-    ones = jnp.ones(nse, jnp.int32)
-    return CSR(ones, indices, compress(major, rows), jnp.zeros((), bool), (rows, cols), True, True)
+    ones = jnp.ones(local.block.nse, jnp.int32)
+    A = dataclasses.replace(local.block, data=ones, unique=True)
+    return kept(A, (row < rows) & higher)
 
 
 def _count(local: Local) -> tuple[Array, Array]:
@@ -57,7 +49,8 @@ def _count(local: Local) -> tuple[Array, Array]:
         guest, count = state
         host = (me - k) % devices  # whose rows are here
         valid = (col >= host * r) & (col < (host + 1) * r)
-        asked = _selected(own, row, col - host * r, (row < r) & valid, r)
+        moved = dataclasses.replace(own, indices=col - host * r, shape=(own.shape[0], r))
+        asked = kept(moved, (row < r) & valid)
         met = mxm(own, guest.T, plus_pair, mask=structure(asked), nse=own.nse, method="dot")
         counts = jnp.where(jnp.arange(own.nse) < met.count, met.data, 0)
         with jax.enable_x64(True):

@@ -299,34 +299,27 @@ def _seed(arguments: dict[str, Any]) -> str | None:
     return None if free else "`seed` is given: the result must be NetworkX's own"
 
 
-NO_SEARCH = (_given("e", "sp", why="there is nothing left to search"), _null_graph)
-NO_PAIRS: tuple[Refusal, ...] = (
-    lambda arguments: (
-        "`ebunch` is None: all pairs that are not joined" if arguments["ebunch"] is None else None
-    ),
-)
-NO_TREE = (
-    _other("algorithm", "kruskal", "other trees than Kruskal's where weights are equal"),
-    _parallel_edges,
-)
 NO_ORDER = (_given("sort_neighbors", why="it would be called node by node"),)
 NO_LABELS = (_directed, _null_graph, _given("weight", why="labels are counted, not weighed"))
-NO_ASTAR = (_given("heuristic", "cutoff", why="where it is not admissible, paths depend on it"),)
 NO_START = _given("nstart", why="the iteration starts from equal scores")
-REFUSALS: dict[str, tuple[Refusal, ...]] = {
-    **dict.fromkeys("triangles generalized_degree clustering".split(), (_parallel_edges,)),
-    "average_clustering": (_parallel_edges,),
+REFUSED: dict[str, tuple[Refusal, ...]] = {
+    "triangles generalized_degree clustering average_clustering": (_parallel_edges,),
     "transitivity": (_directed, _parallel_edges),
-    **dict.fromkeys("core_number k_core k_shell k_crust k_corona".split(), (_directed,)),
+    "core_number k_core k_shell k_crust k_corona": (_directed,),
     "k_truss": (lambda a: None if isinstance(a["k"], int) else "`k` is no integer",),
-    **dict.fromkeys(
-        "eccentricity diameter radius center periphery harmonic_diameter".split(), NO_SEARCH
+    "eccentricity diameter radius center periphery harmonic_diameter closeness_centrality": (
+        _given("e", "sp", why="there is nothing left to search"),
+        _null_graph,
     ),
-    "closeness_centrality": NO_SEARCH,
-    **dict.fromkeys("jaccard_coefficient adamic_adar_index".split(), NO_PAIRS),
-    **dict.fromkeys("resource_allocation_index preferential_attachment".split(), NO_PAIRS),
-    **dict.fromkeys("minimum_spanning_edges maximum_spanning_edges".split(), NO_TREE),
-    **dict.fromkeys("minimum_spanning_tree maximum_spanning_tree".split(), NO_TREE),
+    "jaccard_coefficient adamic_adar_index resource_allocation_index preferential_attachment": (
+        lambda a: (
+            "`ebunch` is None: all pairs that are not joined" if a["ebunch"] is None else None
+        ),
+    ),
+    "minimum_spanning_edges maximum_spanning_edges minimum_spanning_tree maximum_spanning_tree": (
+        _other("algorithm", "kruskal", "other trees than Kruskal's where weights are equal"),
+        _parallel_edges,
+    ),
     "bfs_edges": (
         *NO_ORDER,
         lambda a: "the order of predecessors is not converted" if a.get("reverse") else None,
@@ -334,10 +327,11 @@ REFUSALS: dict[str, tuple[Refusal, ...]] = {
     "bfs_successors": NO_ORDER,
     "pagerank": (NO_START, _given("dangling", why="dangling nodes follow the personalization")),
     "hits": (NO_START, _null_graph, _hits),
-    **dict.fromkeys("astar_path astar_path_length".split(), NO_ASTAR),
+    "astar_path astar_path_length": (
+        _given("heuristic", "cutoff", why="where it is not admissible, paths depend on it"),
+    ),
     "label_propagation_communities": NO_LABELS,
-    "asyn_lpa_communities": (*NO_LABELS, _seed),
-    "fast_label_propagation_communities": (*NO_LABELS, _seed),
+    "asyn_lpa_communities fast_label_propagation_communities": (*NO_LABELS, _seed),
     "louvain_communities": (
         _directed,
         _null_graph,
@@ -356,3 +350,4 @@ REFUSALS: dict[str, tuple[Refusal, ...]] = {
         _given("nodes", why="the set is drawn as a whole"),
     ),
 }
+REFUSALS = {name: refusals for names, refusals in REFUSED.items() for name in names.split()}

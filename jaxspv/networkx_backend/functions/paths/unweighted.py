@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 
 from ...graph import ConvertedGraph
-from ...registry import double_precision, implements
+from ...registry import double_precision, enter, implements
 from ...results import ascending, ends, labels, pairs, path_to, paths, vertex
 from ...searches import all_levels, bfs_tree, levels, queue
 from ...views import Direction
@@ -107,16 +107,15 @@ def _start(G: ConvertedGraph, source: Any) -> int:
     return G.index[source]
 
 
-@implements
-def descendants(G, source):
-    """The vertices reached from the source, without it."""
-    return set(labels(G, np.flatnonzero(levels(G, _start(G, source)) > 0)))
+def _others(G: ConvertedGraph, source: Any, direction: Direction) -> set:
+    """The nodes reached from the source along `direction`, without it."""
+    return set(labels(G, np.flatnonzero(levels(G, _start(G, source), direction) > 0)))
 
 
-@implements
-def ancestors(G, source):
-    """The vertices from which the source is reached, without it."""
-    return set(labels(G, np.flatnonzero(levels(G, _start(G, source), "in") > 0)))
+enter(
+    descendants=lambda G, source: _others(G, source, "out"),
+    ancestors=lambda G, source: _others(G, source, "in"),
+)
 
 
 @implements

@@ -6,24 +6,34 @@
 
 using namespace jaxspv;
 
-// (indptr, indices, data, X) -> A X
+// (indptr, indices, data, X) -> A X; `by_columns`: the arrays list the entries by column
 JAXSPV_HANDLER(spmm) {
   const Buffer &x = call.operand(3), &y = call.result(0);
+  const bool by_columns = call.number("by_columns") != 0;
   expect(x.rank == 2 && y.rank == 2 && x.dims[1] == y.dims[1], "X and Y need as many columns");
-  const Matrix a = checked(call, 0, x.dims[0]);
-  expect(y.dims[0] == a.rows, "Y has another number of rows than A");
+  const Matrix a = checked(call, 0, (by_columns ? y : x).dims[0]);
+  expect((by_columns ? x : y).dims[0] == a.rows, "Y has another number of rows than A");
   Team team(call.pool());
   with_types(call, x.dtype, [&](auto add, auto mul, auto zero) {
     using T = decltype(zero);
-    spmm<decltype(add), decltype(mul), T>(team, a, entries<T>(call.operand(2), a), array<T>(x, 2),
-                                          x.dims[1], array<T>(y, 2));
+    using Add = decltype(add);
+    using Mul = decltype(mul);
+    const T *data = entries<T>(call.operand(2), a), *from = array<T>(x, 2);
+    const int64_t k = x.dims[1];
+    T* to = array<T>(y, 2);
+    if (!by_columns) return spmm<Add, Mul>(team, a, data, from, k, to);
+    // Entries are put in order where many columns, or threads, make up for that.
+    if (k * team.size() <= 128 && (!std::is_same_v<T, float> || !std::is_same_v<Add, Plus> || !any_long_row(a)))
+      return spmm_transposed<Add, Mul>(a, data, from, k, to);
+    const Transposed<T> turned(a, data);
+    spmm<Add, Mul, T>(team, turned.matrix, turned.values.get(), from, k, to);
   });
 }
 
 // (indptr, indices) -> by the other axis: indptr, indices, the slot of each entry
 JAXSPV_HANDLER(transpose) {
   const Matrix a = checked(call, 0, length(call.result(0)) - 1);
-  transpose(a, a.slots, a.columns, array<Id>(call.result(0), 1), entries<Id>(call.result(1), a),
+  transpose(a, a.slots, a.columns, array<Id>(call.result(0), 1), entries<Id>(call.result(1), a), Numbers(),
             entries<Id>(call.result(2), a));
 }
 

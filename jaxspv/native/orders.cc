@@ -53,7 +53,7 @@ JAXSPV_HANDLER(label_propagation) {
   const bool symmetric = call.number("symmetric") != 0;
   const Id m = symmetric ? 0 : g.ptr[n];
   std::vector<Id> ptr(symmetric ? 0 : size_t(n) + 1), idx(m), slot(m);
-  if (!symmetric) transpose(g, m, n, ptr.data(), idx.data(), slot.data());
+  if (!symmetric) transpose(g, m, n, ptr.data(), idx.data(), Numbers(), slot.data());
   const Matrix in{n, n, m, ptr.data(), idx.data()};
   Team team(call.pool());
   const Id limit = *array<Id>(call.operand(3), 0);

@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "convert.h"
@@ -22,22 +23,16 @@ int64_t pagerank(Team& team, const Matrix& a, const T* weights, bool symmetric, 
                  const PageRankEnds& ends, T* score, bool* converged) {
   const Id n = a.rows;
   const int64_t block = 1 << 13, blocks = (int64_t(n) + block - 1) / block;
-  auto share = buffer<T>(n), flow = buffer<T>(n), own = buffer<T>(symmetric ? 0 : a.slots);
+  auto share = buffer<T>(n), flow = buffer<T>(n);
   auto inverse = buffer<double>(n);
   for (Id i = 0; i < n; ++i) {
     double sum = 0;
     for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) sum += double(weights[e]);
     inverse[i] = sum > 0 ? 1 / sum : 0;
   }
-  Matrix back = a;  // transposed
-  auto ptr = buffer<Id>(symmetric ? 0 : int64_t(n) + 1), idx = buffer<Id>(symmetric ? 0 : a.slots);
-  if (!symmetric) {
-    auto slot = buffer<Id>(a.slots);
-    transpose(a, a.slots, n, ptr.get(), idx.get(), slot.get());
-    for (Id e = 0; e < a.ptr[n]; ++e) own[e] = weights[slot[e]];
-    back = {n, n, a.slots, ptr.get(), idx.get()};
-    weights = own.get();
-  }
+  std::optional<Transposed<T>> turned;
+  if (!symmetric) weights = turned.emplace(a, weights).values.get();
+  const Matrix& back = symmetric ? a : turned->matrix;
   std::vector<double> changes(blocks), dangles(blocks);
   double dangling = 0, change = 0;
   // update(v) gives the new score; then what its edges share, and both sums over all vertices.

@@ -25,15 +25,21 @@ T dot(const T* x, const T* y, int64_t k) {
   return fold.result();
 }
 
-// s: (slots,); padding gets 0.
+// s: (slots,); padding gets 0. Rows of a Y beyond caches are fetched `kAhead` entries early.
 template <class Add, class Mul, class T, class Team>
 void sddmm(Team& team, const Matrix& a, const T* x, const T* y, int64_t k, T* s) {
+  constexpr Id kAhead = 16, kLine = 64 / sizeof(T);
+  const int64_t fetched = a.columns * k * int64_t(sizeof(T)) > (1 << 22) ? k : 0;
+  const Id end = a.ptr[a.rows];
   over_rows(team, a, [&](Id first, Id last, int) {
     for (Id i = first; i < last; ++i)
-      for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e)
+      for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) {
+        const T* later = y + a.idx[std::min(e + kAhead, end - 1)] * k;
+        for (int64_t j = 0; j < fetched; j += kLine) __builtin_prefetch(later + j);
         s[e] = dot<Add, Mul>(x + i * k, y + a.idx[e] * k, k);
+      }
   });
-  std::fill(s + a.ptr[a.rows], s + a.slots, T(0));
+  std::fill(s + end, s + a.slots, T(0));
 }
 
 }  // namespace jaxspv

@@ -31,7 +31,7 @@ class SeveralPaths {
         slot_(g.rows), after_(g.rows, -1), child_(g.rows, -1), sibling_(g.rows, -1), seen_(g.rows, 0),
         closed_(g.rows, 0), barred_(g.rows, 0) {
     std::vector<Id> ptr(size_t(g.rows) + 1), row(g.slots), slot(g.slots);
-    transpose(g, g.slots, g.rows, ptr.data(), row.data(), slot.data());
+    transpose(g, g.slots, g.rows, ptr.data(), row.data(), Numbers(), slot.data());
     Queue queue;
     ahead_[target] = 0;
     queue.push({0, target});

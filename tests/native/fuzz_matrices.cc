@@ -84,6 +84,11 @@ bool products(Case& c) {
       for (auto [p, v] : a.rows[i]) sum += v * x[size_t(p) * k + j];
       CHECK(y[size_t(i) * k + j] == sum)
     }
+  std::vector<double> back(size_t(l) * k), again(size_t(l) * k);  // A^T Y, by both ways
+  const Transposed<double> turned(A, a.data.data());
+  spmm<Plus, Times>(team, turned.matrix, turned.values.get(), y.data(), k, back.data());
+  spmm_transposed<Plus, Times>(A, a.data.data(), y.data(), k, again.data());
+  CHECK(back == again && !any_long_row(A))
   std::vector<double> left(size_t(m) * k), sampled(a.idx.size());
   for (auto& v : left) v = c.in(-9, 9);
   sddmm<Plus, Times>(team, A, left.data(), x.data(), k, sampled.data());
@@ -123,7 +128,7 @@ bool products(Case& c) {
     }
   }
   std::vector<Id> ptr(l + 1), row(a.idx.size()), slot(a.idx.size());
-  transpose(A, A.slots, l, ptr.data(), row.data(), slot.data());
+  transpose(A, A.slots, l, ptr.data(), row.data(), Numbers(), slot.data());
   for (Id j = 0; j < l; ++j)
     for (Id e = ptr[j]; e < ptr[j + 1]; ++e)
       CHECK(a.idx[slot[e]] == j && a.rows[row[e]].count(j) && (e == ptr[j] || row[e - 1] < row[e]))
@@ -310,7 +315,7 @@ bool safe(Case& c) {
   if (!valid(A)) return true;
   Team alone;
   std::vector<Id> ptr(A.columns + 1), row(A.slots), slot(A.slots);
-  transpose(A, A.slots, A.columns, ptr.data(), row.data(), slot.data());
+  transpose(A, A.slots, A.columns, ptr.data(), row.data(), Numbers(), slot.data());
   std::vector<Id> taken(A.rows), takes(A.columns);
   Matching(A, taken.data(), takes.data()).run();
   if (A.rows != A.columns) return true;

@@ -131,7 +131,7 @@ bool labels(Case& c, const Graphs& g) {
   }
   const Matrix D = d.matrix();
   std::vector<Id> ptr(n + 1), row(d.idx.size()), slot(d.idx.size());
-  transpose(D, D.slots, n, ptr.data(), row.data(), slot.data());
+  transpose(D, D.slots, n, ptr.data(), row.data(), Numbers(), slot.data());
   const Matrix T{n, n, D.slots, ptr.data(), row.data()};
   Id steps;
   const bool converged = propagate_labels(team, D, &T, 1, label.data(), &steps);

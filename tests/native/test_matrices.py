@@ -161,6 +161,38 @@ def test_products_with_dense_matrices(semiring, columns):
     np.testing.assert_allclose(jsp.mxm(A, x, semiring), np.where(valid, values, empty), rtol=1e-6)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", ["plus_times", "min_plus", "max_first"])
+@pytest.mark.parametrize("k", [1, 15, 83])
+def test_entries_listed_by_column(k, name, threads):
+    """Against the same entries by row: each term in the same order; NaN spreads, a row is empty."""
+    rng = np.random.default_rng(k)
+    S = sp.random_array((60, 300), density=0.1, rng=rng, dtype=np.float32).tocsc()
+    S = sp.csc_array(S * (np.arange(60) != 7)[:, None])
+    S.eliminate_zeros()
+    X = rng.random((300, k), np.float32)
+    X[5, 0] = np.nan
+    by_row = jsp.mxm(jsp.from_scipy(S.tocsr()), X, name)
+    try:
+        jsp.config.set_num_threads(threads)
+        found = jsp.mxm(jsp.from_scipy(S), X, name)
+    finally:
+        jsp.config.set_num_threads(0)
+    np.testing.assert_array_equal(found, by_row)
+    if name == "plus_times":
+        met = np.where(np.arange(k) == 0, S[:, [5]].toarray() != 0, False)  # terms that are NaN
+        want = np.where(met, np.nan, S.toarray() @ np.nan_to_num(X))
+        np.testing.assert_allclose(found, want, rtol=1e-5)
+
+
+def test_long_rows_listed_by_column_are_added_up_in_double():
+    n = 20_000  # more than 2^14
+    data = np.full(n, 0.1, np.float32)
+    A = jsp.from_scipy(sp.csc_array((data, np.zeros(n, int), np.arange(n + 1)), shape=(2, n)))
+    found = jsp.mxm(A, np.ones((n, 3), np.float32))
+    np.testing.assert_allclose(found, [[n * float(data[0])] * 3, [0] * 3], rtol=1e-7)
+
+
 def test_long_rows_are_added_up_in_double():
     n = 1 << 16
     A = jsp.from_scipy(sp.csr_array(np.ones((1, n), np.float32)))

@@ -161,13 +161,15 @@ def _not_native(semiring, A, X, transposed, *, flip) -> str | None:
 
 
 def _native(semiring, A, X, transposed, *, flip):
-    """A loop in C++ over entries for each row and 16 columns."""
+    """A loop in C++ over entries for each row and 16 columns; entries by column are sorted."""
     dtype = result_dtype(semiring, A, X, flip)
     A, X = widened(A, X, dtype)
-    rows = A.asformat("csr")
+    by_columns = A.compressed == 1
+    rows = A if A.compressed is not None else A.asformat("csr")
     Y = jax.ShapeDtypeStruct((A.shape[0], X.shape[1]), X.dtype)
-    operands = rows.indptr, rows.indices, jnp.asarray(rows.data), X
-    return bind.call("spmm", Y, *operands, **codes(semiring, X.dtype, flip)).astype(dtype)
+    operands = rows.indptr, rows.indices, jnp.broadcast_to(rows.data, rows.indices.shape), X
+    number = codes(semiring, X.dtype, flip)
+    return bind.call("spmm", Y, *operands, by_columns=by_columns, **number).astype(dtype)
 
 
 _batched = columns_together(_native, one_by_one)

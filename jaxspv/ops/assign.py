@@ -16,7 +16,7 @@ from ..formats import base
 from ..formats.stored import Stored
 from ..shapes import Allowed, Number, Operand, Places
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
-from .write_rule.entries import Entries, entries_of, keep, sort_entries
+from .write_rule.entries import Entries, entries_of, keep, sort_entries, spread
 from .write_rule.index import Index, as_index, check_distinct
 from .write_rule.on_host import csr_like, is_listed, is_on_host, listed
 from .write_rule.write import allowed_at, as_accum, cast, merge
@@ -204,8 +204,7 @@ def _mask_for(mask, C, indices, local, sub) -> Mask:
 
 def _assign_dense(C, value, indices, mask, accum, *, sub, scalar, replace) -> Any:
     e = _assign(C, value, indices, mask, accum, sub=sub, scalar=scalar, replace=replace)
-    blank = jnp.zeros(e.shape, e.data.dtype)
-    return Dense(blank.at[e.keys[0]].set(e.values(), mode="drop"))
+    return Dense(spread(e)[0])
 
 
 def _assign(

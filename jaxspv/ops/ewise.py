@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
-from jax import Array
-
-from .._core.indices import index_dtype_for
 from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid
-from ..algebra.operators import BinaryOp, as_binary, plus, times
+from ..algebra.operators import as_binary, plus, times
 from ..shapes import Allowed, Number, Operand
-from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
-from .write_rule.entries import entries_of
-from .write_rule.merge import added, combine, multiplied, slots_for, united, with_dtypes
+from .write_rule.call import Options, call, format_of, operand
+from .write_rule.merge import Places, join, slots_for
 
 
 @overloadable
@@ -58,12 +53,7 @@ def ewise_add(
     >>> jsp.ewise_add(x, y, jsp.operators.minus).todense().tolist()
     [1.0, 0.0, -8.0, 20.0]
     """
-    A, B, op = _operands(A, B, op)
-    options = Options(mask, accum, out, replace, nse)
-    dense = is_dense(A) or is_dense(B)
-    if dense:
-        return call(_add_dense, (A, B, op), options, dense=True)
-    return call(added, (A, B, op), options, static=slots_for(A, B), format=format_of(A), dense=True)
+    return _joined("either", A, B, op, (), Options(mask, accum, out, replace, nse))
 
 
 @overloadable
@@ -102,13 +92,8 @@ def ewise_union(
     >>> jsp.ewise_union(x, y, jsp.operators.minus).todense().tolist()
     [1.0, 0.0, -8.0, -20.0]
     """
-    A, B, op = _operands(A, B, op)
-    defaults = (left_default, right_default)
-    options = Options(mask, accum, out, replace, nse)
-    operands = (A, B, op, *defaults)
-    if is_dense(A) or is_dense(B):
-        return call(_union_dense, operands, options, dense=True)
-    return call(united, operands, options, static=slots_for(A, B), format=format_of(A))
+    defaults = left_default, right_default
+    return _joined("defaults", A, B, op, defaults, Options(mask, accum, out, replace, nse))
 
 
 @overloadable
@@ -148,50 +133,14 @@ def ewise_mult(
     >>> z.indices.tolist(), z.data.tolist()
     ([2], [20.0])
     """
-    A, B, op = _operands(A, B, op)
-    options = Options(mask, accum, out, replace, nse)
-    if is_dense(A) and is_dense(B):
-        return call(_mult_dense, (A, B, op), options, dense=True)
-    static = slots_for(A, B, both=True)
-    return call(multiplied, (A, B, op), options, static=static, format=format_of(A, B), dense=True)
+    return _joined("both", A, B, op, (), Options(mask, accum, out, replace, nse))
 
 
-def _operands(A: Any, B: Any, op: Any) -> tuple[Any, Any, BinaryOp]:
+def _joined(places: Places, A: Any, B: Any, op: Any, defaults: Any, options: Options) -> Any:
     A, B = operand("A", A), operand("B", B)
     if A.shape != B.shape:
         raise ValueError(f"`B` must have the shape {A.shape} of A; got {B.shape}.")
-    return A, B, op.op if isinstance(op, Monoid) else as_binary(op)
-
-
-def _spread(A: Any) -> tuple[Array, Array]:
-    """A vector as dense values and presence."""
-    if is_dense(A):
-        return A, jnp.ones(A.shape, bool)
-    e = entries_of(A)
-    blank = jnp.zeros(e.shape, e.data.dtype)
-    return blank.at[e.keys[0]].set(e.values(), mode="drop"), A.structure()
-
-
-def _places(A: Any, B: Any) -> tuple[Array]:
-    """Every place of two vectors, one of them dense."""
-    (n,) = A.shape
-    return (jnp.arange(n, dtype=index_dtype_for(A, B, sizes=(n,))),)
-
-
-def _add_dense(A, B, op) -> Dense:
-    (x, in_x), (y, in_y) = _spread(A), _spread(B)
-    z = combine(op, x, y, in_x & in_y, _places(A, B))
-    return Dense(jnp.where(in_x & in_y, z, jnp.where(in_x, x, y).astype(z.dtype)))
-
-
-def _union_dense(A, B, op, left_default, right_default) -> Dense:
-    left_default, right_default = with_dtypes(A, B, left_default, right_default)
-    (x, in_x), (y, in_y) = _spread(A), _spread(B)
-    x, y = jnp.where(in_x, x, left_default), jnp.where(in_y, y, right_default)
-    everywhere = jnp.ones(x.shape, bool)
-    return Dense(combine(op, x, y, everywhere, _places(A, B)))
-
-
-def _mult_dense(A, B, op) -> Dense:
-    everywhere = jnp.ones(A.shape, bool)
-    return Dense(combine(op, A, B, everywhere, _places(A, B)))
+    op = op.op if isinstance(op, Monoid) else as_binary(op)
+    how: dict[str, Any] = {"places": places, "slots": slots_for(A, B, places)}
+    operands = (A, B, op, *defaults)
+    return call(join, operands, options, static=how, format=format_of(A), dense=True)

@@ -91,9 +91,11 @@ def entries_of(x: Any) -> Entries:
     if hasattr(x, "to_sparse"):
         return entries_of(x.to_sparse())
     x = jnp.asarray(x)
-    if x.ndim == 2:
-        return _all_of(x)
-    return Entries(x, *_all_places(x.shape), jnp.asarray(False), x.shape)
+    size = math.prod(x.shape)
+    dtype = index_dtype_for(sizes=(size,))
+    flat, n = jnp.arange(size, dtype=dtype), max(x.shape[-1], 1)
+    keys = (flat,) if x.ndim == 1 else (flat // n, flat % n)
+    return Entries(x.reshape(-1), keys, jnp.asarray(size, dtype), jnp.asarray(False), x.shape)
 
 
 def _entries_of_stored(x: Any) -> Entries:
@@ -105,18 +107,16 @@ def _entries_of_stored(x: Any) -> Entries:
     return found if x.unique else join_equal(found, plus)
 
 
-def _all_places(shape: tuple[int, ...]) -> tuple[Keys, Array]:
-    """The keys of everything in a shape, and their number."""
-    size = math.prod(shape)
-    dtype = index_dtype_for(sizes=(size,))
-    flat = jnp.arange(size, dtype=dtype)
-    n = max(shape[-1], 1)
-    keys = (flat,) if len(shape) == 1 else (flat // n, flat % n)
-    return keys, jnp.asarray(size, dtype)
-
-
-def _all_of(x: Array) -> Entries:
-    return Entries(x.reshape(-1), *_all_places(x.shape), jnp.asarray(False), x.shape)
+def spread(x: Any) -> tuple[Array, Array]:
+    """A vector as dense values, 0 where it has no entry, and where it has one."""
+    if not isinstance(x, (Stored, Entries)):
+        return x, jnp.ones(x.shape, bool)
+    e = entries_of(x)
+    values, present = jnp.zeros(e.shape, e.data.dtype), jnp.zeros(e.shape, bool)
+    return tuple(
+        blank.at[e.keys[0]].set(filled, mode="drop")
+        for blank, filled in ((values, e.values()), (present, True))
+    )
 
 
 def entries_in_slots(A: Any) -> Entries:

@@ -8,51 +8,53 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.compilation import is_eager
-from ..._core.indices import eager_capacity, index_dtype_for, with_index_dtype
+from ..._core.indices import Keys, eager_capacity, index_dtype_for, with_index_dtype
 from ..._core.operation import Operation, typed
 from ...algebra.operators import BinaryOp, maximum, minimum, minus, plus, times
 from ...formats import CSR
 from ...native import bind
 from ...native.codes import DTYPES
-from .entries import Entries, both, entries_of, find, fitted, is_plain, keep, stored, take, union
+from .call import Dense, is_dense
+from .entries import (
+    Entries,
+    both,
+    entries_of,
+    find,
+    fitted,
+    is_plain,
+    keep,
+    spread,
+    stored,
+    take,
+    union,
+)
 
 OPERATORS = plus, minus, times, minimum, maximum  # of merge.h, in the order of their numbers
 Places = Literal["either", "defaults", "both"]
 
 
-def slots_for(A: Any, B: Any, *, both: bool = False) -> dict[str, int]:
-    """The static `slots` of the rules for matrices: they hold any result; eagerly a bucket."""
+def slots_for(A: Any, B: Any, places: Places) -> int:
+    """The static `slots` of `join`: of a matrix they hold any result; eagerly a bucket."""
     if A.ndim != 2:
-        return {}
+        return 0
     size = A.shape[0] * A.shape[1]
-    slots = min(A.nse, B.nse) if both else min(A.nse + B.nse, size)
-    return {"slots": eager_capacity(slots, size) if is_eager(A, B) else slots}
+    slots = min(A.nse, B.nse) if places == "both" else min(A.nse + B.nse, size)
+    return eager_capacity(slots, size) if is_eager(A, B) else slots
 
 
-def added(A: Any, B: Any, op: BinaryOp, *, slots: int = 0) -> Any:
-    """`op` where both have an entry, the entry of one elsewhere: a matrix, or `Entries`."""
-    C = _by_rows(A, B, op, "either", slots)
-    return _added(A, B, op) if C is None else C
+def join(A: Any, B: Any, op: BinaryOp, *defaults: Any, places: Places, slots: int) -> Any:
+    """The rule of `op` at the places of "either", with "defaults" for what one lacks, or of "both".
 
-
-def united(
-    A: Any, B: Any, op: BinaryOp, left_default: Any, right_default: Any, *, slots: int = 0
-) -> Any:
-    """`op` where one has an entry, with a default for the other."""
-    left, right = with_dtypes(A, B, left_default, right_default)
-    C = _by_rows(A, B, op, "defaults", slots, left, right)
-    return _united(A, B, op, left, right) if C is None else C
-
-
-def multiplied(A: Any, B: Any, op: BinaryOp, *, slots: int = 0) -> Any:
-    """`op` where both have an entry."""
-    C = _by_rows(A, B, op, "both", slots)
-    return _multiplied(A, B, op) if C is None else C
-
-
-def with_dtypes(A: Any, B: Any, left: Any, right: Any) -> tuple[Array, Array]:
-    """The defaults of `united` in the dtypes of what they stand for."""
-    return jnp.asarray(left).astype(A.dtype), jnp.asarray(right).astype(B.dtype)
+    A matrix, `Entries`, or a `Dense` vector where a dense operand has every place of the result.
+    """
+    defaults = tuple(jnp.asarray(d).astype(M.dtype) for d, M in zip(defaults, (A, B), strict=False))
+    dense = is_dense(A), is_dense(B)
+    if all(dense) if places == "both" else any(dense):
+        (x, in_x), (y, in_y) = spread(A), spread(B)
+        keys = (jnp.arange(*A.shape, dtype=index_dtype_for(A, B, sizes=A.shape)),)
+        return Dense(_values(op, x, y, in_x, in_y, keys, defaults))
+    C = _by_rows(A, B, op, places, slots, *defaults)
+    return _by_places(A, B, op, places, *defaults) if C is None else C
 
 
 def _by_rows(A: Any, B: Any, op: BinaryOp, places: Places, slots: int, *defaults: Array) -> Any:
@@ -90,61 +92,50 @@ operator's number on two CSR in order: at the places of both, where what one lac
 of the other ("either") or has a default ("defaults"); or at those that "both" have."""
 
 
-def _arrays(A: CSR) -> tuple[Array, Array, Array]:
-    return A.indptr, A.indices, A.data
-
-
 @merge_rows.register("native", backend="cpu", refuse=bind.refused)
 def _in_cpp(A: CSR, B: CSR, *defaults: Array, op: int, places: Places, slots: int) -> Any:
     types = _types(A, B, op=op, places=places, slots=slots)
-    operands = *_arrays(A), *_arrays(B), *defaults, A.overflow, B.overflow
+    arrays = [v for M in (A, B) for v in (M.indptr, M.indices, M.data)]
+    operands = *arrays, *defaults, A.overflow, B.overflow
     kind = {"union": places != "both", "defaults": places == "defaults"}
     return bind.call("merge", types, *operands, columns=A.shape[1], op=op, **kind)
 
 
 @merge_rows.register("slots")
 def _by_slots(A: CSR, B: CSR, *defaults: Array, op: int, places: Places, slots: int) -> Any:
-    function = OPERATORS[op]
-    if places == "defaults":
-        e = _united(A, B, function, *defaults)
-    else:
-        e = (_added if places == "either" else _multiplied)(A, B, function)
-    C = stored(fitted(e, slots), "csr")
+    given = defaults if places == "defaults" else ()
+    C = stored(fitted(_by_places(A, B, OPERATORS[op], places, *given), slots), "csr")
     return C.indptr, C.indices, C.data, C.overflow
 
 
-def combine(op: BinaryOp, x: Array, y: Array, where: Array, keys: Any) -> Array:
-    """`op(x, y)` at the places `keys`; positional operators give the place."""
-    if op.position is None:
-        return both(op, x, y, where)
-    row = op.position in ("firsti", "secondi")
-    return keys[0] if row else keys[1] if len(keys) == 2 else jnp.zeros_like(keys[0])
-
-
-def _added(A: Any, B: Any, op: BinaryOp) -> Entries:
+def _by_places(A: Any, B: Any, op: BinaryOp, places: Places, *defaults: Array) -> Entries:
     a, b = entries_of(A), entries_of(B)
-    U = union(a, b)
-    x, y = take(a.data, U.left), take(b.data, U.right)
-    in_both = U.in_left & U.in_right
-    z = combine(op, x, y, in_both, U.places.keys)
-    one = jnp.where(U.in_left, x.astype(z.dtype), y.astype(z.dtype))
-    return U.places.with_data(jnp.where(in_both, z, one))
-
-
-def _united(A: Any, B: Any, op: BinaryOp, left_default: Array, right_default: Array) -> Entries:
-    a, b = entries_of(A), entries_of(B)
-    U = union(a, b)
-    x = jnp.where(U.in_left, take(a.data, U.left), left_default)
-    y = jnp.where(U.in_right, take(b.data, U.right), right_default)
-    return U.places.with_data(combine(op, x, y, U.places.valid(), U.places.keys))
-
-
-def _multiplied(A: Any, B: Any, op: BinaryOp) -> Entries:
-    a, b = entries_of(A), entries_of(B)
+    if places != "both":
+        U = union(a, b)
+        x, y, keys = take(a.data, U.left), take(b.data, U.right), U.places.keys
+        return U.places.with_data(_values(op, x, y, U.in_left, U.in_right, keys, defaults))
     if a.nse <= b.nse:
         slot, hit = find(b, a.keys)
         base, x, y = a, a.data, take(b.data, slot)
     else:
         slot, hit = find(a, b.keys)
         base, x, y = b, take(a.data, slot), b.data
-    return keep(base.with_data(combine(op, x, y, hit, base.keys)), hit)
+    return keep(base.with_data(_combine(op, x, y, hit, base.keys)), hit)
+
+
+def _values(op: BinaryOp, x: Array, y: Array, in_x: Array, in_y: Array, keys: Keys, defaults: Any):
+    """`op(x, y)` at the places `keys`; of one that is missing its default, or the other alone."""
+    if defaults:
+        x, y = jnp.where(in_x, x, defaults[0]), jnp.where(in_y, y, defaults[1])
+        return _combine(op, x, y, in_x | in_y, keys)
+    in_both = in_x & in_y
+    z = _combine(op, x, y, in_both, keys)
+    return jnp.where(in_both, z, jnp.where(in_x, x.astype(z.dtype), y.astype(z.dtype)))
+
+
+def _combine(op: BinaryOp, x: Array, y: Array, where: Array, keys: Keys) -> Array:
+    """`op(x, y)` at the places `keys`; positional operators give the place."""
+    if op.position is None:
+        return both(op, x, y, where)
+    row = op.position in ("firsti", "secondi")
+    return keys[0] if row else keys[1] if len(keys) == 2 else jnp.zeros_like(keys[0])

@@ -32,6 +32,7 @@ from .entries import (
     fitted,
     is_plain,
     keep,
+    spread,
     stored,
     take,
     union,
@@ -105,17 +106,12 @@ def write_vector(
     """
     dense = not isinstance(T, (Stored, Entries))
     if not (dense if out is None else not isinstance(out, Stored)):
-        e = _present_entries(jnp.asarray(T), present) if dense else entries_of(T)
+        e = entries_of(jnp.asarray(T) if dense else T)
+        e = e if present is None else keep(e, present)
         dtype = e.data.dtype if out is None else out.dtype
         return stored(cast(_written(e, out, e.shape, mask, accum, replace, nse), dtype), "")
-    if dense:
-        values = jnp.asarray(T)
-        is_valid = jnp.ones(values.shape, bool) if present is None else present
-    else:
-        e = entries_of(T)
-        blank = jnp.zeros(e.shape, e.data.dtype)
-        values = blank.at[e.keys[0]].set(e.values(), mode="drop")
-        is_valid = jnp.zeros(e.shape, bool).at[e.keys[0]].set(True, mode="drop")
+    values, is_valid = spread(jnp.asarray(T) if dense else T)
+    is_valid = is_valid if present is None else present
     return _write_dense(values, is_valid, out, mask, accum, replace, fill)
 
 
@@ -132,11 +128,6 @@ def _write_dense(values, is_valid, out, mask, accum, replace, fill):
     if checked is None:
         return Z
     return jnp.where(checked.allowed(), Z, nothing if out is None or replace else out)
-
-
-def _present_entries(values: Array, present: Array | None) -> Entries:
-    e = entries_of(values)
-    return e if present is None else keep(e, present)
 
 
 def _check_out(out: Any, shape: tuple[int, ...]) -> None:

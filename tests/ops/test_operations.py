@@ -136,6 +136,10 @@ def test_eager_results_have_the_size_they_need():
     assert jsp.ewise_add(A, B, nse=11).nse == 11
     with pytest.raises(ValueError, match="`nse` must be at least 8 to hold the result; got 4"):
         jsp.ewise_add(A, B, nse=4)
+    for f in (lambda A, n: jsp.apply(A, jnp.sin, nse=n), lambda A, n: jsp.transpose(A, nse=n)):
+        assert f(A, A.nse + 1).nse == A.nse + 1
+        with pytest.raises(ValueError, match=f"`nse` must be at least {A.nse} to hold"):
+            f(A, A.nse - 1)
     small = jax.jit(lambda A, B: jsp.ewise_add(A, B, nse=4))(A, B)
     assert small.nse == 4 and bool(small.overflow)
     assert bool((small + A).overflow)

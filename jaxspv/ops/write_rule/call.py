@@ -106,7 +106,7 @@ def call(
     out, mask = as_out(options.out), as_operand_mask(options.mask)
     accum = as_accum(options.accum)
     named = tuple(sorted(static.items())) if static else ()
-    keeps = keeps and out is None and mask is None
+    keeps = keeps and out is None and mask is None and options.nse is None
     format = format if format in PLAIN else "csr"
     how = _How(bool(options.replace), format, dense, options.nse, keeps)
     given = (operands, out, mask, accum, fill)
@@ -123,7 +123,7 @@ def call(
         result, count = one_program(_steps, given, rule=rule, named=named, how=how)
         if how.on_host and not keeps:
             return settled(result, how.nse, None if count is None else int(count))
-        return finished(result, count, how.nse, keeps)
+        return finished(result, count, how.nse)
     return _computed(rule, named, how, given, how.nse)
 
 

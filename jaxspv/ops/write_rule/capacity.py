@@ -78,7 +78,7 @@ def _counted(x: Any) -> int:
     return int(x.count)
 
 
-def finished(result: Any, count: Array | None, nse: int | None, keeps: bool = False) -> Any:
+def finished(result: Any, count: Array | None, nse: int | None) -> Any:
     """The result of an eager program, as `with_capacity` gives it, in its final capacity.
 
     That is the bucket of its count (`eager_capacity`): a small bucket that holds every possible
@@ -87,7 +87,7 @@ def finished(result: Any, count: Array | None, nse: int | None, keeps: bool = Fa
     Raises:
         ValueError: `nse` entries are too few; says the size needed.
     """
-    return result if count is None or keeps else settled(result, nse, int(count))
+    return result if count is None else settled(result, nse, int(count))
 
 
 def resized(x: Any, nse: int) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ...._core.derivatives import is_zero, jvp_of_perturbed
@@ -29,6 +31,34 @@ def product(
     if flip:
         return semiring.mul.at(x, data, 0, inner, out)
     return semiring.mul.at(data, x, out, inner, 0)
+
+
+def term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
+    """The dtype of a product of values of these dtypes, as the monoid takes it."""
+    a, b = map(jax.dtypes.canonicalize_dtype, (a, b))  # made while x64 was enabled
+    if jax.tree.leaves(semiring):
+        return _term_dtype(semiring, a, b)
+    return _known_term_dtype(semiring, a, b, jax.dtypes.canonicalize_dtype(np.int64))
+
+
+@functools.lru_cache(maxsize=1024)  # the functions are traced, longer than a small product takes
+def _known_term_dtype(semiring: Semiring, a: Any, b: Any, widest: Any) -> Any:
+    del widest  # whether x64 is enabled
+    return _term_dtype(semiring, a, b)
+
+
+def _term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
+    def one(x, y):
+        zero = jnp.zeros(1, jnp.int32)
+        return semiring.add.admit(semiring.mul.at(x, y, zero, zero, zero))
+
+    shapes = (jax.ShapeDtypeStruct((1,), a), jax.ShapeDtypeStruct((1,), b))
+    return jax.eval_shape(one, *shapes).dtype
+
+
+def result_dtype(semiring: Semiring, A: Any, x: Any, flip: bool) -> Any:
+    """`term_dtype` of values of A and x; with `flip` x is the first factor."""
+    return term_dtype(semiring, *((x.dtype, A.dtype) if flip else (A.dtype, x.dtype)))
 
 
 def positions_as(semiring: Any, dtype: Any) -> Any:

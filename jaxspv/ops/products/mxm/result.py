@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring
 from ....formats import CSR, SparseMatrix
 from ....formats.csr import sorted_csr
+from ..common.product import term_dtype as term_dtype
 
 
 class Result(NamedTuple):
@@ -45,29 +43,6 @@ def empty(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, nse: int) -> CSR
     indptr = jnp.zeros(m + 1, jnp.int32)
     indices = jnp.full(nse, n, jnp.int32)
     return CSR(data, indices, indptr, A.overflow | B.overflow, (m, n), True, True)
-
-
-def term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
-    """The dtype of a product of values of these dtypes, as the monoid takes it."""
-    a, b = map(jax.dtypes.canonicalize_dtype, (a, b))  # made while x64 was enabled
-    if jax.tree.leaves(semiring):
-        return _term_dtype(semiring, a, b)
-    return _known_term_dtype(semiring, a, b, jax.dtypes.canonicalize_dtype(np.int64))
-
-
-@functools.lru_cache(maxsize=1024)  # the functions are traced, longer than a small product takes
-def _known_term_dtype(semiring: Semiring, a: Any, b: Any, widest: Any) -> Any:
-    del widest  # whether x64 is enabled
-    return _term_dtype(semiring, a, b)
-
-
-def _term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
-    def one(x, y):
-        zero = jnp.zeros(1, jnp.int32)
-        return semiring.add.admit(semiring.mul.at(x, y, zero, zero, zero))
-
-    shapes = (jax.ShapeDtypeStruct((1,), a), jax.ShapeDtypeStruct((1,), b))
-    return jax.eval_shape(one, *shapes).dtype
 
 
 def sorted_mask(mask: Mask | None) -> Mask | None:

@@ -8,15 +8,9 @@ import jax.numpy as jnp
 from ...._core.reductions import is_narrow
 from ....native import bind
 from ....native.codes import codes, refused
+from ..common.product import result_dtype
 from ..row_layouts.diagonals import Diagonals
-from ..spmv.api import (
-    added_in_float32,
-    columns_vectorised,
-    no_dense_fold,
-    op,
-    result_dtype,
-    segments,
-)
+from ..spmv.api import added_in_float32, columns_vectorised, no_dense_fold, op, segments
 
 
 def _computed(semiring, A, x, flip):

@@ -10,6 +10,7 @@ from pallas_kernels.products.sddmm import LIMIT, NARROW
 from pallas_kernels.products.sddmm import sddmm as kernel
 
 from ...._core.batching import lanes_second, one_by_one
+from ..common.product import term_dtype
 from ..spmv.gpu import SCALARS, no_scalars, scalars
 from .xla import op
 
@@ -45,9 +46,7 @@ def _entries(semiring, A, X, Y) -> Array:
         Y.reshape(n, -1, k),
         semiring=scalars(semiring, _wide(X), _wide(Y), False),
     )
-    one = jax.ShapeDtypeStruct((), X.dtype)
-    dtype = jax.eval_shape(lambda x, y: semiring.add.admit(semiring.mul(x, y)), one, one).dtype
-    return values.reshape(-1, *heads).astype(dtype)
+    return values.reshape(-1, *heads).astype(term_dtype(semiring, X.dtype, X.dtype))
 
 
 def _batched(axis_size, in_batched, semiring, A, X, Y):

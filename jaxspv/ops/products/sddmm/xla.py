@@ -18,13 +18,14 @@ from ....formats import SparseMatrix
 from ...aggregate import wide
 from ..common.dense_products import sddmm as op
 from ..common.dense_products import spmm
+from ..common.product import term_dtype
 from .by_entry import ByEntry, chunk_for
 
 
 def inner(semiring: Semiring, x: Array, y: Array, _: None = None) -> Array:
     """`add_k mul(x[..., k], y[..., k])`; of what min and max choose from the first at ties."""
     add = semiring.add
-    dtype = jax.eval_shape(lambda: add.admit(semiring.mul(x, y))).dtype
+    dtype = term_dtype(semiring, x.dtype, y.dtype)
     terms = add.admit(semiring.mul(wide(x), wide(y)))
     if add.selective and not add.takes_first and terms.shape[-1] and is_inexact(terms):
         fixed = jax.lax.stop_gradient(terms)
@@ -118,9 +119,7 @@ def by_heads(A: SparseMatrix, data: Array, X: Array) -> Array:
 
 
 def _types(semiring, A, X, Y):
-    x, y = (jax.ShapeDtypeStruct((), v.dtype) for v in (X, Y))
-    one = jax.eval_shape(lambda x, y: semiring.add.admit(semiring.mul(x, y)), x, y)
-    return typed(one.dtype, A.nse, *X.shape[1:-1])
+    return typed(term_dtype(semiring, X.dtype, Y.dtype), A.nse, *X.shape[1:-1])
 
 
 op.tangent, op.types = _tangent, _types

@@ -16,14 +16,27 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from ...._core.derivatives import dense_tangent, is_zero
+from ...._core.operation import Operation, typed
 from ....algebra.semirings import plus_times
 from ..common.dense_products import dots
+from ..common.dense_products import spmm as op
 from ..spmv import api as spmv
+from ..spmv.jvp import is_bilinear
 
 HELD = 2**24  # numbers that a block of columns holds
 
 
-def by_columns(primals, tangents, Y, flip):
+def tangent(primals, tangents, Y, *, flip):
+    semiring, A, X, transposed = primals
+    if 0 in (A.nse, *A.shape, X.shape[1]):
+        return jnp.zeros_like(Y)
+    if not is_bilinear(semiring, A, X, Y):
+        return _by_columns(primals, tangents, Y, flip)
+    d, V = (None if is_zero(t) else t for t in (tangents[1].data, tangents[2]))
+    return pushed(A, X, d, V, transposed) if d is not None or V is not None else jnp.zeros_like(Y)
+
+
+def _by_columns(primals, tangents, Y, flip):
     """The tangent of `mxv` column by column; a block's intermediate values are recomputed."""
     semiring, A, X, _ = primals
     semiring_dot, A_dot, X_dot, _ = tangents
@@ -43,22 +56,32 @@ def by_columns(primals, tangents, Y, flip):
     return lax.map(jax.checkpoint(lambda c: column(*c)), columns, batch_size=size).T
 
 
-def push(product, A, X, d, V, transposed):
+def _push(A, X, d, V, transposed):
     """`Y_dot = d X + A V`; None stands for zero."""
-    parts = [] if d is None else [product(plus_times, A.with_data(d), X, None, flip=False)]
-    parts += [] if V is None else [product(plus_times, A, V, transposed, flip=False)]
+    parts = [] if d is None else [op(plus_times, A.with_data(d), X, None, flip=False)]
+    parts += [] if V is None else [op(plus_times, A, V, transposed, flip=False)]
     return functools.reduce(jnp.add, parts)
 
 
-def pull(product, W, A, X, d, V, transposed):
-    """The cotangents of `push`: dots of two rows at each entry, a product with the transpose."""
+def _pull(W, A, X, d, V, transposed):
+    """The cotangents of `_push`: dots of two rows at each entry, a product with the transpose."""
     steady = _steady(A)
     by_values = None if d is None else dots(steady, W, X)
     by_X = None
     if V is not None:  # by the rows of the transpose, if they are prepared
         back = steady.T if transposed is None else transposed
-        by_X = product(plus_times, back, W, A, flip=False)
+        by_X = op(plus_times, back, W, A, flip=False)
     return None, None, by_values, by_X, None
+
+
+pushed = Operation(
+    "tangent of spmm",
+    "definition",
+    transpose=_pull,
+    types=lambda A, X, *_: typed(X.dtype, A.shape[0], X.shape[1]),
+    internal=True,
+)
+pushed.register("products")(_push)
 
 
 def _steady(A: Any) -> Any:

@@ -14,15 +14,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...._core.batching import vmapped
-from ...._core.derivatives import is_zero
-from ...._core.operation import Operation, typed
+from ...._core.operation import typed
 from ..common.dense_products import spmm as op
-from ..common.product import product, safe, take
+from ..common.product import product, result_dtype, safe, take
 from ..spmv import api as spmv
-from ..spmv.api import widened
-from ..spmv.jvp import is_bilinear
+from ..spmv.api import fold_of, widened
 from ..spmv.xla import csr_spmv, piece_width
-from . import jvp
+from .jvp import tangent
 
 LEAST_HELD = 2**24  # numbers that a block of columns may hold, if entries are few
 
@@ -33,36 +31,7 @@ def _types(semiring, A, X, transposed, *, flip):
     return typed(result_dtype(semiring, A, X, flip), A.shape[0], X.shape[1])
 
 
-def _tangent(primals, tangents, Y, *, flip):
-    semiring, A, X, transposed = primals
-    if 0 in (A.nse, *A.shape, X.shape[1]):
-        return jnp.zeros_like(Y)
-    if not is_bilinear(semiring, A, X, Y):
-        return jvp.by_columns(primals, tangents, Y, flip)
-    d, V = (None if is_zero(t) else t for t in (tangents[1].data, tangents[2]))
-    return pushed(A, X, d, V, transposed) if d is not None or V is not None else jnp.zeros_like(Y)
-
-
-op.tangent, op.types = _tangent, _types
-
-
-def _types_of_tangent(A, X, d, V, transposed):
-    return typed(X.dtype, A.shape[0], X.shape[1])
-
-
-def _pull(W, *operands):
-    return jvp.pull(op, W, *operands)
-
-
-pushed = Operation(
-    "tangent of spmm", "definition", transpose=_pull, types=_types_of_tangent, internal=True
-)
-pushed.register("products")(functools.partial(jvp.push, op))
-
-
-def result_dtype(semiring, A, X, flip):
-    """The dtype of a product, as `mul` gives it."""
-    return spmv.result_dtype(semiring, A, X, flip)
+op.tangent, op.types = tangent, _types
 
 
 def by_columns(run: Callable[[Array], Array], X: Array, held: int) -> Array:
@@ -105,11 +74,6 @@ def no_dense_fold(semiring, A, X, transposed, *, flip) -> str | None:
     if 0 in (A.nse, *A.shape, X.shape[1]):
         return "there is nothing to multiply"
     return spmv.no_dense_fold(semiring, A, X, None, flip=flip)
-
-
-def fold_of(semiring, A, X, flip):
-    """`mul`, `combine` and `identity` of a product, in the dtype that it is computed in."""
-    return spmv.fold_of(semiring, A, X, flip)
 
 
 def _pieces(semiring, A, X, transposed, *, flip):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -23,7 +22,7 @@ from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring
 from ....formats import SparseMatrix
 from ....formats.vector import SparseVector
-from ..common.product import Factors, Pairs, joined_tangent, product, take
+from ..common.product import Factors, Pairs, joined_tangent, result_dtype, take
 
 METHODS = ("auto", "scatter", "sort", "merge", "row", "dense", "tile")
 
@@ -40,7 +39,7 @@ def multiply_sparse(
     flip: bool,
 ) -> SparseVector:
     """`y = A x` for checked operands; see `mxv`."""
-    dtype = _term_dtype(semiring, A, x, flip)
+    dtype = result_dtype(semiring, A, x, flip)
     if is_narrow(dtype):
         A, x = A.astype(jnp.float32), x.astype(jnp.float32)
         options = {"nse": nse, "method": method, "backend": backend, "flip": flip}
@@ -48,29 +47,15 @@ def multiply_sparse(
     x = x.canonical()  # methods search in x, or let one entry stand for its place
     capacity = _capacity(A, x, nse)
     allowed = None if mask is None else mask.allowed()
-    y = op(
-        semiring, A, x, allowed, backend=backend, method=_method(method), flip=flip, nse=capacity
-    )
-    if nse is not None and is_concrete(y.overflow, x.overflow) and y.overflow and not x.overflow:
-        needed = int(_whole(A, x, semiring, allowed, flip).count)
-        raise ValueError(f"`nse` must be at least {needed} to hold the result; got {nse}.")
-    return y
-
-
-def _term_dtype(semiring: Semiring, A: SparseMatrix, x: SparseVector, flip: bool) -> Any:
-    """The dtype of a product of their values, as the monoid takes it."""
-
-    def one(data, values, place):
-        return semiring.add.admit(product(semiring, data, place, place, values, flip=flip))
-
-    like = (jax.ShapeDtypeStruct((1,), dtype) for dtype in (A.dtype, x.dtype, jnp.int32))
-    return jax.eval_shape(one, *like).dtype
-
-
-def _method(method: str) -> str | None:
     if method not in METHODS:
         raise ValueError(f"`method` must be one of {METHODS}; got {method!r}.")
-    return None if method == "auto" else method
+    chosen = None if method == "auto" else method
+    y = op(semiring, A, x, allowed, backend=backend, method=chosen, flip=flip, nse=capacity)
+    if nse is not None and is_concrete(y.overflow, x.overflow) and y.overflow and not x.overflow:
+        whole = op(semiring, A, x, allowed, flip=flip, nse=min(A.shape[0], A.nse))
+        needed = int(whole.count)
+        raise ValueError(f"`nse` must be at least {needed} to hold the result; got {nse}.")
+    return y
 
 
 def _capacity(A: Any, x: SparseVector, nse: int | None) -> int:
@@ -94,10 +79,6 @@ def bound_of(A: Any, x: Any) -> int:
         chosen = np.asarray(x.indices)[: int(x.count)]
         most = min(most, int((indptr[chosen + 1] - indptr[chosen]).sum(dtype=np.int64)))
     return eager_capacity(most, m)
-
-
-def _whole(A, x, semiring, allowed, flip):
-    return op(semiring, A, x, allowed, flip=flip, nse=min(A.shape[0], A.nse))
 
 
 def needs_columns(semiring, A, x, allowed, **_) -> str | None:
@@ -137,7 +118,7 @@ def _tangent(primals, tangents, y, *, flip, nse):
 
 
 def _types(semiring, A, x, allowed, *, flip, nse):
-    data, index = typed(_term_dtype(semiring, A, x, flip), nse), A.index_dtype
+    data, index = typed(result_dtype(semiring, A, x, flip), nse), A.index_dtype
     return SparseVector(data, typed(index, nse), typed(index), typed(jnp.bool_), A.shape[:1])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 
 from pallas_kernels.products.spmspv import ATOMIC, Entries, Result, Tiles, spmspv_push, spmspv_tile
@@ -12,11 +11,10 @@ from ....formats import Tiled
 from ....formats.base import serves
 from ....formats.tiled.vector import BitVector
 from ....formats.vector import SparseVector
-from ..common.product import no_plain_product
+from ..common.product import no_plain_product, result_dtype
 from ..spmv.api import multiply_values
+from ..spmv.gpu import SCALARS
 from .api import needs_columns, op
-
-_SCALARS = ("float32", "int32")
 
 
 def _not_here(semiring, A, x, flip) -> str | None:
@@ -27,17 +25,16 @@ def _not_here(semiring, A, x, flip) -> str | None:
         return "`x` may hold a place twice"
     if reason := no_plain_product(semiring):
         return reason
-    if A.dtype.name not in _SCALARS or x.dtype.name not in _SCALARS:
+    if A.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
         return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
     if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):
         return "kernels do not detect the overflow of integer path lengths"
-    mul = multiply_values(semiring, flip)
-    out = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
-    if out.dtype.name not in _SCALARS:
-        return f"kernels combine float32 and int32 values, not {out.dtype}"
-    if semiring.add.atomic(out.dtype) not in ATOMIC:
+    term = result_dtype(semiring, A, x, flip)
+    if term.name not in SCALARS:
+        return f"kernels combine float32 and int32 values, not {term}"
+    if semiring.add.atomic(term) not in ATOMIC:
         return f"the monoid `{semiring.add.name}` has no atomic"
-    reason = scalar_jaxpr.refuse(mul, A.dtype, x.dtype)
+    reason = scalar_jaxpr.refuse(multiply_values(semiring, flip), A.dtype, x.dtype)
     return None if reason is None else f"`{semiring.mul.name}`: {reason}"
 
 
@@ -59,11 +56,10 @@ def _finish(out, A, x, nse) -> SparseVector:
 
 
 def _common(semiring, A, x, allowed, flip, nse) -> tuple[Entries, Result]:
-    mul = multiply_values(semiring, flip)
-    term = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((), d) for d in (A.dtype, x.dtype)))
     words = None if allowed is None else BitVector.from_bool(allowed).words
-    add = semiring.add.atomic(term.dtype)
-    return Entries(x.indices, x.data, x.count), Result(A.shape[0], max(nse, 1), add, mul, words)
+    add = semiring.add.atomic(result_dtype(semiring, A, x, flip))
+    how = add, multiply_values(semiring, flip), words
+    return Entries(x.indices, x.data, x.count), Result(A.shape[0], max(nse, 1), *how)
 
 
 @op.register("scatter", backend="pallas", refuse=_not_pushed)

@@ -10,13 +10,22 @@ import jax.numpy as jnp
 from ...._core.batching import vmapped
 from ...._core.compilation import on_gpu
 from ...._core.derivatives import is_zero
-from ...._core.operation import Operation
+from ...._core.operation import Operation, typed
 from ...._core.reductions import in_float32, is_narrow
 from ....algebra.semirings import plus_times
 from ....formats import ELL, SELL
 from ....formats.base import serves
 from ..common.dense_products import is_linear, spmm
-from ..common.product import Factors, Pairs, joined_tangent, picked_tangent, product, safe, take
+from ..common.product import (
+    Factors,
+    Pairs,
+    joined_tangent,
+    picked_tangent,
+    product,
+    result_dtype,
+    safe,
+    take,
+)
 from ..row_layouts import bins, diagonals
 from ..row_layouts.diagonals import Diagonals
 from ..row_layouts.layout import Rows
@@ -54,7 +63,7 @@ def _tangent(primals, tangents, y, *, flip):
 def _types(semiring, A, x, rows, *, flip):
     if semiring.mul.position is not None:
         return None
-    return jax.ShapeDtypeStruct(A.shape[:1], result_dtype(semiring, A, x, flip))
+    return typed(result_dtype(semiring, A, x, flip), A.shape[0])
 
 
 def _advice(semiring, A, x, rows, *, flip):
@@ -83,12 +92,12 @@ def _pull(w, A, x, d, v, rows):
     return None, None, *found, None
 
 
-def _types_of_tangent(A, x, d, v, rows):
-    return jax.ShapeDtypeStruct(A.shape[:1], x.dtype)
-
-
 pushed = Operation(
-    "tangent of spmv", "definition", transpose=_pull, types=_types_of_tangent, internal=True
+    "tangent of spmv",
+    "definition",
+    transpose=_pull,
+    types=lambda A, x, *_: typed(x.dtype, A.shape[0]),
+    internal=True,
 )
 pushed.register("products")(_push)
 
@@ -98,11 +107,6 @@ def multiply_values(semiring, flip):
         return semiring.add.admit(semiring.mul(x, a) if flip else semiring.mul(a, x))
 
     return mul
-
-
-def result_dtype(semiring, A, x, flip):
-    a, b = jax.ShapeDtypeStruct((1,), A.dtype), jax.ShapeDtypeStruct((1,), x.dtype)
-    return jax.eval_shape(multiply_values(semiring, flip), a, b).dtype
 
 
 def widened(A, X, dtype):

@@ -14,20 +14,10 @@ from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, TupleSemiring, is_n
 
 from ....formats import ELL, SELL
 from ....formats.base import serves
-from ..common.product import take
+from ..common.product import result_dtype, take
 from ..row_layouts.diagonals import Diagonals
 from ..row_layouts.layout import Rows
-from .api import (
-    columns_vectorised,
-    ell,
-    multiply_values,
-    no_dense_fold,
-    no_rows,
-    op,
-    pieces,
-    result_dtype,
-    sell,
-)
+from .api import columns_vectorised, ell, multiply_values, no_dense_fold, no_rows, op, pieces, sell
 
 SCALARS = ("float32", "int32")
 

@@ -27,7 +27,7 @@ from ...write_rule.write import as_accum
 from ..common.hypersparse import beyond_int32, multiply_vector
 from ..common.product import joined, positions_as
 from ..row_layouts.layout import Arranged
-from ..spmspv import xla as spmspv_xla  # noqa: F401
+from ..spmspv import cpu as spmspv_cpu  # noqa: F401
 from ..spmspv.api import bound_of, multiply_sparse
 from ..spmv.api import op as spmv_op
 from . import spmv_cpu as spmv_cpu

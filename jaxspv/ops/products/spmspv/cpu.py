@@ -2,33 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from ...._core.native_loops import is_negative, read, write
+from ...._core.operation import typed
 from ...._core.reductions import rounded
-from ....algebra.semirings import Semiring
-from ....formats import CSC, CSR
 from ....formats.vector import SparseVector
 from ....native import bind
 from ....native.codes import codes, refused
-from ..common.product import product, take
+from ..common.product import take
+from .api import needs_columns, op
+from .xla import Call, register
 
 
-def columns_sequentially(
-    semiring: Semiring, A: CSC, x: SparseVector, allowed: Array | None, *, flip: bool, nse: int
-) -> SparseVector:
-    """`y = A x`: every product goes to a dense accumulator as it comes, and marks its row.
+def _refuse(semiring: Any, A: Any, x: Any, allowed: Any, *, flip: bool, nse: int) -> str | None:
+    if A.compressed is None or A.index_dtype != jnp.int32:
+        return f"{type(A).__name__} has no compressed axis with indices of 32 bits"
+    if 0 in (A.nse, x.nse, nse, *A.shape):
+        return "there is nothing to multiply"
+    if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):
+        return "only the XLA loops detect that a sum was clamped"
+    alike = A.dtype == x.dtype and not semiring.add.takes_first
+    return refused(semiring, A.dtype if alike else None, flip)
+
+
+@op.register("native", backend="cpu", refuse=_refuse)
+def _native(semiring: Any, A: Any, x: Any, allowed: Any, *, flip: bool, nse: int) -> SparseVector:
+    """Columns of A are added to a dense array; each row of A looks its columns up in x."""
+    indices, data, found = bind.call(
+        "spmspv",
+        (typed(jnp.int32, nse), typed(A.dtype, nse), typed(jnp.int32)),
+        *(A.indptr, A.indices, jnp.broadcast_to(A.data, A.indices.shape)),
+        *(x.indices.astype(jnp.int32), x.data, x.count.astype(jnp.int32)),
+        jnp.zeros(0, bool) if allowed is None else allowed,
+        columns=A.compressed,
+        rows=A.shape[0],
+        extent=A.shape[1],
+        **codes(semiring, A.dtype, flip),
+    )
+    return _vector(Call(semiring, A, x, allowed, flip, nse), data, indices, found, False)
+
+
+def _vector(c: Call, values: Array, rows: Array, count: Array, flag: Any) -> SparseVector:
+    kept = jnp.minimum(count, c.nse)
+    y = SparseVector(values, rows[: c.nse], kept, count > c.nse, c.A.shape[:1])
+    return c.sealed(y, flag)
+
+
+@register("columns", backend="cpu", refuse=needs_columns)
+def _columns(call: Call) -> SparseVector:
+    """The edges that x selects one by one, into a dense accumulator that marks its rows.
 
     The marked rows are listed at the end. O(edges that x selects + m), whatever the capacities.
     """
-    m = A.shape[0]
-    term, dtype, beyond = _scalars(semiring, A, x, flip)
-    wide, joined = semiring.add.one_by_one(dtype)
+    A, x, allowed, m, nse = call.A, call.x, call.allowed, call.A.shape[0], call.nse
+    dtype, add = call.dtype, call.semiring.add
+    wide, joined = add.one_by_one(dtype)
 
     def column(c):
         k, *state = c
@@ -39,13 +71,13 @@ def columns_sequentially(
             e, total, mark, flag = c
             out, data = read(A.indices, e), read(A.data, e)
             here, seen = read(total, out), is_negative(read(mark, out))
-            new = term(data, out, inner, value)
+            new = add.admit(call.product(data, out, inner, value))
             new = lax.select(seen > 0, joined(here, new), rounded(new, wide))
             # Both writes depend on `seen`, so that both reads come before them: without a mask too.
             wanted = seen < 2 if allowed is None else read(allowed, out)
             total = write(total, out, lax.select(wanted, new, here))
             mark = write(mark, out, jnp.where(wanted, -1, -seen))
-            return e + 1, total, mark, flag | (wanted & beyond(data, value))
+            return e + 1, total, mark, flag | (wanted & call.beyond(data, value))
 
         state = lax.while_loop(lambda c: c[0] < last, entry, (read(A.indptr, inner), *state))
         return k + 1, *state[1:]
@@ -63,16 +95,19 @@ def columns_sequentially(
 
     state = (jnp.int32(0), jnp.int32(0), jnp.full(nse + 1, m, jnp.int32))
     _, count, rows = lax.while_loop(lambda c: c[0] < m, listed, state)
-    return _vector(take(rounded(total, dtype), rows[:nse]), rows, count, flag, A, x)
+    return _vector(call, take(rounded(total, dtype), rows[:nse]), rows, count, flag)
 
 
-def rows_sequentially(
-    semiring: Semiring, A: CSR, x: SparseVector, allowed: Array | None, *, flip: bool, nse: int
-) -> SparseVector:
-    """`y = A x`: each allowed row looks its columns up in x. O(their entries + m + n)."""
-    m, n = A.shape
-    term, dtype, beyond = _scalars(semiring, A, x, flip)
-    wide, joined = semiring.add.one_by_one(dtype)
+def _needs_rows(semiring, A, x, allowed, **_) -> str | None:
+    return None if A.compressed == 0 else f"it reads rows, which {type(A).__name__} does not list"
+
+
+@register("row", backend="cpu", refuse=_needs_rows)
+def _rows(call: Call) -> SparseVector:
+    """Every allowed row looks up its columns in x. O(their entries + m + n)."""
+    A, x, allowed, nse, (m, n) = call.A, call.x, call.allowed, call.nse, call.A.shape
+    dtype, add = call.dtype, call.semiring.add
+    wide, joined = add.one_by_one(dtype)
     own = jnp.arange(x.nse, dtype=jnp.int32)
     slots = jnp.full(n, -1, jnp.int32).at[x.indices].set(own, mode="drop")
 
@@ -88,13 +123,13 @@ def rows_sequentially(
             slot = read(slots, inner)
             valid = slot >= 0
             value = read(x.data, jnp.maximum(slot, 0))
-            new = term(data, out, inner, value)
+            new = add.admit(call.product(data, out, inner, value))
             new = lax.select(seen, joined(total, new), rounded(new, wide))
             return (
                 e + 1,
                 lax.select(valid, new, total),
                 seen | valid,
-                flag | (valid & beyond(data, value)),
+                flag | (valid & call.beyond(data, value)),
             )
 
         start = (first, rounded(jnp.zeros((), dtype), wide), jnp.asarray(False), flag)
@@ -109,63 +144,4 @@ def rows_sequentially(
     blank = jnp.full(nse + 1, m, jnp.int32), jnp.zeros(nse + 1, dtype)
     state = (jnp.int32(0), jnp.int32(0), *blank, jnp.asarray(False))
     _, count, rows, values, flag = lax.while_loop(lambda c: c[0] < m, row, state)
-    return _vector(values[:nse], rows, count, flag, A, x)
-
-
-def _scalars(
-    semiring: Semiring, A: CSC | CSR, x: SparseVector, flip: bool
-) -> tuple[Callable[..., Array], Any, Callable[..., Array]]:
-    """The product of one entry and one value, its dtype, and whether it is beyond that dtype."""
-    overflow = semiring.mul.overflow
-
-    def term(data, out, inner, value):
-        return semiring.add.admit(product(semiring, data, out, inner, value, flip=flip))
-
-    def beyond(data, value):
-        if overflow is None:
-            return jnp.asarray(False)
-        return overflow(value, data) if flip else overflow(data, value)
-
-    place = jax.ShapeDtypeStruct((), jnp.int32)
-    data, value = (jax.ShapeDtypeStruct((), v.dtype) for v in (A.data, x.data))
-    return term, jax.eval_shape(term, data, place, place, value).dtype, beyond
-
-
-def _vector(values, rows, count, flag, A, x) -> SparseVector:
-    nse = values.shape[0]
-    over = (count > nse) | flag | A.overflow | x.overflow
-    return SparseVector(values, rows[:nse], jnp.minimum(count, nse), over, A.shape[:1])
-
-
-def refuse(semiring: Any, A: Any, x: Any, allowed: Any, *, flip: bool, nse: int) -> str | None:
-    """Why the kernels cannot serve a call: a sentence, or None."""
-    if A.compressed is None or A.index_dtype != jnp.int32:
-        return f"{type(A).__name__} has no compressed axis with indices of 32 bits"
-    if 0 in (A.nse, x.nse, nse, *A.shape):
-        return "there is nothing to multiply"
-    if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):
-        return "only the XLA loops detect that a sum was clamped"
-    alike = A.dtype == x.dtype and not semiring.add.takes_first
-    return refused(semiring, A.dtype if alike else None, flip)
-
-
-def multiply(semiring: Any, A: Any, x: Any, allowed: Any, *, flip: bool, nse: int) -> SparseVector:
-    """Columns of A are added to a dense array; each row of A looks its columns up in x."""
-    m, n = A.shape
-    results = tuple(
-        jax.ShapeDtypeStruct(shape, dtype)
-        for shape, dtype in (((nse,), jnp.int32), ((nse,), A.dtype), ((), jnp.int32))
-    )
-    indices, data, found = bind.call(
-        "spmspv",
-        results,
-        *(A.indptr, A.indices, jnp.broadcast_to(A.data, A.indices.shape)),
-        *(x.indices.astype(jnp.int32), x.data, x.count.astype(jnp.int32)),
-        jnp.zeros(0, bool) if allowed is None else allowed,
-        columns=A.compressed,
-        rows=m,
-        extent=n,
-        **codes(semiring, A.dtype, flip),
-    )
-    overflow = (found > nse) | A.overflow | x.overflow
-    return SparseVector(data, indices, jnp.minimum(found, nse), overflow, (m,))
+    return _vector(call, values[:nse], rows, count, flag)

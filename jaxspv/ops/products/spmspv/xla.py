@@ -1,4 +1,4 @@
-"""The methods of sparse matrix times sparse vector on every platform, and native loops on a CPU."""
+"""The methods of sparse matrix times sparse vector on every platform."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from ....formats.base import serves
 from ....formats.tiled.vector import TiledVector
 from ....formats.vector import SparseVector, from_present
 from ..common.expand import Runs, capacities, edge_slots, run_of_each, select_runs
-from ..common.product import product, safe, take
+from ..common.product import product, result_dtype, safe, take
 from .api import needs_columns, op
-from .cpu import columns_sequentially, multiply, rows_sequentially
-from .cpu import refuse as not_native
 
 
 def merge_rows(keys: Array, runs: Runs) -> tuple[Array, Array]:
@@ -104,6 +102,11 @@ class Call(NamedTuple):
     nse: int
 
     @property
+    def dtype(self) -> Any:
+        """The dtype of a term."""
+        return result_dtype(self.semiring, self.A, self.x, self.flip)
+
+    @property
     def runs(self) -> Runs:
         """The columns that x selects."""
         return select_runs(self.A.indptr, self.x.indices, self.x.count)
@@ -118,12 +121,12 @@ class Call(NamedTuple):
         """Terms of entries of A and of x."""
         return product(self.semiring, data, out, inner, values, flip=self.flip)
 
-    def wraps(self, data, values, valid) -> Array:
-        """Whether a term did not fit its dtype."""
+    def beyond(self, data, values) -> Array:
+        """Whether each term does not fit its dtype."""
         overflow = self.semiring.mul.overflow
         if overflow is None:
             return jnp.asarray(False)
-        return jnp.any(valid & (overflow(values, data) if self.flip else overflow(data, values)))
+        return overflow(values, data) if self.flip else overflow(data, values)
 
     def sealed(self, y: SparseVector, flag: Array) -> SparseVector:
         """y with what overflowed before."""
@@ -132,14 +135,12 @@ class Call(NamedTuple):
 
     def empty(self, nse: int) -> SparseVector:
         """A result without entries."""
-        zero, m = jnp.zeros(1, jnp.int32), self.A.shape[0]
-        one = self.product(jnp.zeros(1, self.A.dtype), zero, zero, jnp.zeros(1, self.x.dtype))
-        data = jnp.zeros(nse, self.semiring.add.admit(one).dtype)
+        (m, _), data = self.A.shape, jnp.zeros(nse, self.dtype)
         none = jnp.full(nse, m, jnp.int32)
         return SparseVector(data, none, jnp.int32(0), self.A.overflow | self.x.overflow, (m,))
 
 
-def _register(name: str, **how: Any) -> Callable[..., Any]:
+def register(name: str, **how: Any) -> Callable[..., Any]:
     """Decorator: enters `rule(call)` under a name, for calls that may have products."""
 
     def add(rule):
@@ -165,26 +166,7 @@ def _needs_scatter(semiring, A, x, allowed, **_) -> str | None:
     return needs_columns(semiring, A, x, allowed)
 
 
-def _needs_rows(semiring, A, x, allowed, **_) -> str | None:
-    return None if A.compressed == 0 else f"it reads rows, which {type(A).__name__} does not list"
-
-
-op.register("native", backend="cpu", refuse=not_native)(multiply)
-
-
-@_register("columns", backend="cpu", refuse=needs_columns)
-def _columns(c: Call) -> SparseVector:
-    """The edges that x selects one by one, into a dense accumulator."""
-    return columns_sequentially(c.semiring, c.A, c.x, c.allowed, flip=c.flip, nse=c.nse)
-
-
-@_register("row", backend="cpu", refuse=_needs_rows)
-def _rows(c: Call) -> SparseVector:
-    """Every row looks up its columns in x."""
-    return rows_sequentially(c.semiring, c.A, c.x, c.allowed, flip=c.flip, nse=c.nse)
-
-
-@_register("adaptive", refuse=needs_columns)
+@register("adaptive", refuse=needs_columns)
 def _adaptive(c: Call) -> SparseVector:
     """Few edges: "sort" in a small buffer. Many: "scatter", or "sort" where there is no scatter."""
     many = _sort if _needs_scatter(c.semiring, c.A, c.x, c.allowed) else _scatter
@@ -195,7 +177,7 @@ def _adaptive(c: Call) -> SparseVector:
     return lax.cond(few, lambda _: _sort_buffer(c, runs, SMALL), lambda _: many(c), None)
 
 
-@_register("scatter", refuse=_needs_scatter)
+@register("scatter", refuse=_needs_scatter)
 def _scatter(c: Call) -> SparseVector:
     """No sort: products go to a dense accumulator as they come, chunk by chunk. O(edges + m)."""
     runs = c.runs
@@ -214,8 +196,7 @@ def _scatter(c: Call) -> SparseVector:
 
 def _scatter_chunks(c: Call, runs: Runs, size: int) -> tuple[Array, Array, Array]:
     add, m = c.semiring.add, c.A.shape[0]
-    dtype = c.empty(1).dtype
-    start = add.accumulator(m, dtype)
+    start = add.accumulator(m, c.dtype)
 
     def step(state):
         first, total, present, flag = state
@@ -225,7 +206,7 @@ def _scatter_chunks(c: Call, runs: Runs, size: int) -> tuple[Array, Array, Array
     state = (jnp.int32(0), start, jnp.zeros(m, bool), jnp.asarray(False))
     state = lax.while_loop(lambda s: batch_any(s[0] < runs.total), step, state)
     _, total, present, flag = state
-    return rounded(total, dtype), present, flag
+    return rounded(total, c.dtype), present, flag
 
 
 def _edge_terms(c: Call, runs: Runs, first: Array, size: int) -> tuple[Array, Array, Array]:
@@ -239,10 +220,11 @@ def _edge_terms(c: Call, runs: Runs, first: Array, size: int) -> tuple[Array, Ar
     data = safe(take(c.A.data, slot), valid)
     inner = take(c.x.indices, owner)
     values = safe(take(c.x.data, owner), valid)
-    return out, c.product(data, out, inner, values), c.wraps(data, values, valid)
+    over = jnp.any(valid & c.beyond(data, values))
+    return out, c.product(data, out, inner, values), over
 
 
-@_register("sort", refuse=needs_columns)
+@register("sort", refuse=needs_columns)
 def _sort(c: Call) -> SparseVector:
     """Radix sort of the products by row, then segmented reduction, in the smallest buffer."""
     return _in_smallest(c, functools.partial(_sort_buffer, c))
@@ -262,7 +244,7 @@ def _sort_buffer(c: Call, runs: Runs, size: int) -> SparseVector:
     return c.sealed(_reduced(c, out, terms[order]), over)
 
 
-@_register("merge", refuse=_needs_sorted_columns)
+@register("merge", refuse=_needs_sorted_columns)
 def _merge(c: Call) -> SparseVector:
     """k-way merge of the selected columns, each sorted already, then segmented reduction."""
 
@@ -297,13 +279,13 @@ def _reduced(c: Call, out: Array, terms: Array) -> SparseVector:
     )
 
 
-@_register("tile", refuse=serves(Tiled, reads="tiles"))
+@register("tile", refuse=serves(Tiled, reads="tiles"))
 def _tile(c: Call) -> SparseVector:
     """Each entry reads the tile of x for its columns; empty tiles are skipped. O(nse)."""
     return _by_entries(c, TiledVector.from_sparse(c.x, c.A.nt).lookup)
 
 
-@_register("row")
+@register("row")
 def _row(c: Call) -> SparseVector:
     """Every entry searches its column in x, rows combine, prefix sums compact. O(nse log k)."""
     x = c.x
@@ -316,7 +298,7 @@ def _row(c: Call) -> SparseVector:
     return _by_entries(c, look)
 
 
-@_register("dense")
+@register("dense")
 def _dense(c: Call) -> SparseVector:
     """SpMV on x made dense, with its structure as a second array. O(nse)."""
 
@@ -337,4 +319,5 @@ def _by_entries(c: Call, look: Callable[[Array], tuple[Array, Array]]) -> Sparse
     target = jnp.where(found, out, m)
     total = c.semiring.add.segment_reduce(terms, target, m)
     present = jnp.zeros(m, bool).at[target].set(True, mode="drop")
-    return c.sealed(from_present(total, present, c.nse), c.wraps(data, values, found))
+    over = jnp.any(found & c.beyond(data, values))
+    return c.sealed(from_present(total, present, c.nse), over)

@@ -17,7 +17,7 @@ from .._core.reductions import in_float32 as wide
 from ..algebra.monoids import Monoid, as_monoid, logaddexp, max_, min_, plus
 from ..formats import SparseMatrix
 from ..shapes import Matrix, Number, Shaped
-from .reduce import broadcast_rows, joined
+from .reduce import broadcast_rows, joined, lines_of
 from .write_rule.call import matrix
 from .write_rule.entries import take
 
@@ -103,14 +103,6 @@ def _checked_axis(axis: Any) -> int:
     if isinstance(axis, bool) or axis not in (0, 1, -1, -2):
         raise ValueError(f"`axis` must be 0 or 1; got {axis!r}.")
     return axis % 2
-
-
-def lines_of(A: SparseMatrix, axis: int) -> tuple[Array, int, bool]:
-    """Row (axis=1) or column of each slot, out of range in padding; the extent; if they ascend."""
-    row, col = A.rowcol()
-    line, extent = (row, A.shape[0]) if axis == 1 else (col, A.shape[1])
-    ascends = A.row_sorted if axis == 1 else A.T.row_sorted
-    return jnp.where(row < A.shape[0], line, extent), extent, ascends
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4))

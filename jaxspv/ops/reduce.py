@@ -24,6 +24,7 @@ from ..algebra.semirings import (
     plus_first,
     plus_second,
 )
+from ..formats import SparseMatrix
 from ..shapes import Allowed, Operand
 from .products.common.product import winners
 from .products.mxv.api import mxv, vxm
@@ -82,18 +83,16 @@ def reduce(
     """
     M = operand("A", A)
     add = as_monoid(add)
-    whole = axis is None or (isinstance(axis, (int, np.integer)) and not isinstance(axis, bool))
-    if not whole or axis not in (None, 0, 1, -1, -2) or (axis is not None and M.ndim == 1):
-        raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
+    axis = checked_axis(axis, M.ndim)
     if M.ndim == 2 and M.entry_shape:
         if (mask, accum, out) != (None, None, None):
             raise ValueError("`reduce` of arrays takes no `mask`, `accum` or `out`.")
-        return _reduce_arrays(with_pattern(M), add, None if axis is None else axis % 2)
+        return _reduce_arrays(with_pattern(M), add, axis)
     if axis is not None:
         options = Options(mask, accum, out, replace, nse)
         dtype = bool if add.dtypes == "b" else M.dtype
         fill = add.identity_of(dtype if out is None else options.out.dtype)
-        return call(_reduce_axis, (M, add), options, static={"axis": axis % 2}, fill=fill)
+        return call(_reduce_axis, (M, add), options, static={"axis": axis}, fill=fill)
     if mask is not None:
         raise TypeError("`mask` has no meaning for a scalar result.")
     total = _reduce_all(M, add)
@@ -104,6 +103,18 @@ def reduce(
         common = common_dtype(out, total)
         total = accum(out.astype(common), total.astype(common))
     return total.astype(out.dtype)
+
+
+def checked_axis(axis: Any, ndim: int = 2) -> int | None:
+    """The axis that vanishes: None, or 0 or 1 of a matrix.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    whole = isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
+    if axis is not None and (not whole or axis not in (0, 1, -1, -2) or ndim == 1):
+        raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
+    return None if axis is None else int(axis) % 2
 
 
 def _reduce_axis(A, add, *, axis) -> Dense | Entries:
@@ -145,20 +156,26 @@ def _reduce_runs(e: Entries, add: Monoid) -> Entries:
     return keep(e, starts).with_data(joined(add, terms, group, e.nse, sorted=True))
 
 
+def lines_of(A: SparseMatrix, axis: int | None) -> tuple[Array, int, bool]:
+    """Row (axis=1) or column of each slot, for None 0, out of range in padding; the extent; whether
+    they are known to ascend."""
+    row, col = A.rowcol()
+    valid = row < A.shape[0]
+    if axis is None:
+        return jnp.where(valid, jnp.zeros_like(row), 1), 1, False
+    line, extent = (row, A.shape[0]) if axis == 1 else (col, A.shape[1])
+    return jnp.where(valid, line, extent), extent, (A if axis == 1 else A.T).row_sorted
+
+
 @functools.partial(jax.jit, static_argnums=2)
 def _reduce_arrays(A, add, axis) -> Array:
     """The reduction of data (nse, ...): a dense (extent, ...), or (...)."""
-    row, col = A.rowcol()
-    place, extent = (
-        (jnp.zeros_like(row), 1) if axis is None else ((col, row)[axis], A.shape[1 - axis])
-    )
-    place = jnp.where(row < A.shape[0], place, extent)
-    ascends = A.row_sorted and axis == 1
+    lines, extent, ascends = lines_of(A, axis)
 
     def of_one(values: Array) -> Array:
-        return joined(add, add.admit(values), place, extent, sorted=ascends)
+        return joined(add, add.admit(values), lines, extent, sorted=ascends)
 
-    y = over_trailing(of_one, jnp.where(broadcast_rows(row < A.shape[0], A.data), A.data, 0))
+    y = over_trailing(of_one, jnp.where(broadcast_rows(lines < extent, A.data), A.data, 0))
     return y[0] if axis is None else y
 
 

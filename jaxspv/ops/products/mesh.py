@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,7 +14,6 @@ from jax import Array, lax
 from jax.sharding import NamedSharding
 
 from ..._core.platforms import using
-from ...algebra.masks import Mask
 from ...algebra.monoids import Monoid, as_monoid, lor, plus
 from ...algebra.semirings import Semiring, as_semiring, plus_times
 from ...formats.stored import Stored
@@ -21,12 +21,12 @@ from ...sharding.exchange import Local, on_mesh
 from ...sharding.graph import ShardedGraph
 from ...sharding.operation import explicit_mesh, is_row_sharded, mesh_op, placed, refused, whole
 from ..apply import applied, bound
+from ..reduce import checked_axis
 from ..tuples.mesh import multiply as of_tuples
 from ..write_rule.call import Dense, Options, as_operand_mask, call
-from ..write_rule.write import write_vector
 from .mxm.api import mxm
 from .mxv.api import mxv, vxm
-from .spmm.api import allowed_at, along
+from .spmm.api import written
 
 
 def product(
@@ -144,18 +144,9 @@ def _multiply(
     with using(backend):
         y = op(G, x, semiring, flip=flip, backend=backend)
     y = y.T if transposed else y
-    if write.mask is None and write.out is None:
-        return y
-    mask, present = as_operand_mask(write.mask), None
     last = y.ndim == 1 or transposed  # the axis of the vertices
-    if mask is not None:
-        mask = Mask(allowed_at(mask, y, last))
-    if write.out is not None:
-        present = along(_present(G, axis=0 if flip else 1), last)
-        present = jnp.broadcast_to(present, y.shape)
-    fill = semiring.zero(y.dtype if write.out is None else jnp.asarray(write.out).dtype)
-    how = {"accum": write.accum, "out": write.out, "replace": write.replace}
-    return write_vector(y, mask=mask, fill=fill, present=present, **how)
+    write = dataclasses.replace(write, mask=as_operand_mask(write.mask))
+    return written(y, semiring, write, lambda: _present(G, axis=0 if flip else 1), last)
 
 
 def _multiply_row_sharded(
@@ -184,12 +175,8 @@ def _stays_row_sharded(
     with using(backend):
         if (mesh := explicit_mesh(operands)) is None:
             return run(*operands)
-        also_row_sharded = NamedSharding(
-            mesh, G.part.spec
-        )  # an operation makes what lies everywhere
-        anywhere: Any = jax.sharding.auto_axes(
-            run, axes=mesh.axis_names, out_sharding=also_row_sharded
-        )
+        like = NamedSharding(mesh, G.part.spec)  # an operation makes what lies everywhere
+        anywhere: Any = jax.sharding.auto_axes(run, axes=mesh.axis_names, out_sharding=like)
         return anywhere(*operands)
 
 
@@ -241,14 +228,12 @@ def _check_dense(name: str, X: Any) -> None:
 
 def _reduced(G: ShardedGraph, add: Monoid, *, axis: int | None) -> Any:
     def body(local: Local, add):
-        row, col = local.block.rowcol()
         terms = add.admit(local.block.data)
-        rows, cols = local.part.block_shape
         if axis is None:
-            mine = add.segment_reduce(terms, jnp.where(row < rows, 0, 1), 1)
+            valid = local.block.rowcol()[0] < local.part.block_shape[0]
+            mine = add.segment_reduce(terms, jnp.where(valid, 0, 1), 1)
             return add.reduce(lax.all_gather(mine, local.part.axes).reshape(-1))
-        at, extent = (row, rows) if axis == 1 else (jnp.where(row < rows, col, cols), cols)
-        fold = local.fold_rows if axis == 1 else local.fold_cols
+        at, extent, fold = _lines(local, axis)
         values = fold(add.segment_reduce(terms, at, extent, sorted=axis == 1), add)
         return local.everywhere(values), local.everywhere(_valid(local, axis))
 
@@ -259,14 +244,18 @@ reduce_op = mesh_op("reduce", "definition")
 reduce_op.register("collectives")(_reduced)
 
 
+def _lines(local: Local, axis: int) -> tuple[Array, int, Callable[..., Array]]:
+    """The row (axis 1) or column of each entry, their extent, how pieces of them are added up."""
+    (row, col), (rows, cols) = local.block.rowcol(), local.part.block_shape
+    if axis == 1:
+        return row, rows, local.fold_rows
+    return jnp.where(row < rows, col, cols), cols, local.fold_cols
+
+
 def _valid(local: Local, axis: int) -> Array:
     """A piece: which rows (axis 1) or columns (axis 0) store an entry."""
-    row, col = local.block.rowcol()
-    rows, cols = local.part.block_shape
-    if axis == 1:
-        return local.fold_rows(jnp.zeros(rows, bool).at[row].set(True, mode="drop"), lor)
-    at = jnp.where(row < rows, col, cols)
-    return local.fold_cols(jnp.zeros(cols, bool).at[at].set(True, mode="drop"), lor)
+    at, extent, fold = _lines(local, axis)
+    return fold(jnp.zeros(extent, bool).at[at].set(True, mode="drop"), lor)
 
 
 def _present(G: ShardedGraph, *, axis: int) -> Array:
@@ -275,9 +264,7 @@ def _present(G: ShardedGraph, *, axis: int) -> Array:
 
 def sharded_reduce(A, add=plus, *, axis=None, **options) -> Any:
     write = _options("reduce", options)
-    if axis not in (None, 0, 1, -1, -2) or isinstance(axis, bool):
-        raise ValueError(f"`axis` must be None, 0 or 1; got {axis!r}.")
-    add = as_monoid(add)
+    axis, add = checked_axis(axis), as_monoid(add)
     if add.identity is None:
         raise NotImplementedError(
             f"reduce of a ShardedGraph takes no monoid without identity: {add}."
@@ -285,11 +272,7 @@ def sharded_reduce(A, add=plus, *, axis=None, **options) -> Any:
     if axis is None:
         refused("reduce to a scalar", options)
         return reduce_op(A, add, axis=None)
-    return call(_as_entries, reduce_op(A, add, axis=axis % 2), write)
-
-
-def _as_entries(values, present):
-    return Dense(values, present)
+    return call(Dense, reduce_op(A, add, axis=axis), write)
 
 
 # ---- Operators ----

@@ -25,19 +25,12 @@ from .spmv.gpu import SCALARS, no_scalars, scalars
 LATE = 8  # columns of one gather after the kernels timed out: no more memory than they take
 
 
-def _not_together(G, x, semiring, *, flip, keep=False) -> str | None:
-    if keep:
+def _not_whole(G, x, semiring, *, flip, keep=False, kept: bool) -> str | None:
+    """kept: whether the form leaves rows of the result where they are computed."""
+    if keep and not kept:
         return "rows of the result stay where they are computed: nothing has to be sent"
-    return _not_whole(G, x, semiring, flip)
-
-
-def _not_in_place(G, x, semiring, *, flip, keep=False) -> str | None:
-    if not keep:
+    if kept and not keep:
         return "the result is replicated on every device"
-    return _not_whole(G, x, semiring, flip)
-
-
-def _not_whole(G, x, semiring, flip) -> str | None:
     if flip or x.ndim != 2:
         return "it multiplies by a matrix on the right: `mxm(G, X)`"
     return _not_counted(G, x, semiring, G.n * x.shape[1], G.part.places + G.data.shape[-1])
@@ -59,7 +52,18 @@ def _not_counted(G, x, semiring, *counts: int) -> str | None:
     return no_scalars(semiring, G, one, False)
 
 
-@op.register("one_launch", backend="pallas", refuse=_not_together)
+def _or_again(y, status, local: Local, again):
+    """y; where devices waited in vain `again()`."""
+    late = lax.pmax(status, local.part.axes)
+
+    def compute(_):
+        return jnp.int32(0), again().astype(y.dtype)
+
+    # a loop keeps y where it is; the branches of a conditional would copy it
+    return lax.while_loop(lambda carry: carry[0] > 0, compute, (late, y))[1]
+
+
+@op.register("one_launch", backend="pallas", refuse=functools.partial(_not_whole, kept=False))
 def one_launch(G, x, semiring, *, flip, keep=False, **options):
     """Rows of the result go to all devices as they come; where devices waited in vain, as the form
     without kernels. options: of the kernel."""
@@ -70,18 +74,12 @@ def one_launch(G, x, semiring, *, flip, keep=False, **options):
         block, how = local.block, scalars(semiring, G, x, flip)
         arrays = block.indptr, block.indices, block.data, x, local.everyone
         y, status = kernel(*arrays, axes=local.part.axes, semiring=how, **options)
-        late = lax.pmax(status, local.part.axes)
-
-        def again(carry):
-            return jnp.int32(0), multiplied(local, x, semiring).astype(y.dtype)
-
-        # a loop keeps y where it is; the branches of a conditional would copy it
-        return lax.while_loop(lambda carry: carry[0] > 0, again, (late, y))[1]
+        return _or_again(y, status, local, lambda: multiplied(local, x, semiring))
 
     return on_mesh(body, G, x, semiring)
 
 
-@op.register("in_place", backend="pallas", refuse=_not_in_place)
+@op.register("in_place", backend="pallas", refuse=functools.partial(_not_whole, kept=True))
 def in_place(G, x, semiring, *, flip, keep=True, **options):
     """Rows of the result stay where they are computed: the kernel of one GPU over the rows of each.
     options: of the kernel."""
@@ -115,14 +113,8 @@ def in_chunks(G, x, semiring, *, flip, keep=False, **options):
         graph = block.indptr, block.indices, block.data, x
         last = _rows_with_entries(block.indptr) if G.symmetric else G.part.places
         y, status = row_sharded_kernel(*graph, last, axes=G.part.axes, semiring=how, **options)
-        late = lax.pmax(status, G.part.axes)
-
-        def again(carry):
-            del carry
-            y = multiplied_row_sharded(local, semiring, x, columns=LATE)
-            return jnp.int32(0), y.astype(how.dtype)
-
-        return lax.while_loop(lambda carry: carry[0] > 0, again, (late, y))[1]
+        again = functools.partial(multiplied_row_sharded, local, semiring, x, columns=LATE)
+        return _or_again(y, status, local, again)
 
     return on_mesh(body, G, semiring, values=x, whole=False, kernels=True)
 

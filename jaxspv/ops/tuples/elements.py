@@ -17,6 +17,7 @@ from ...formats.stored import Stored
 from ...formats.tuples import Tuples
 from .. import apply as _apply
 from .. import ewise as _ewise
+from ..reduce import checked_axis
 from ..write_rule.call import Options
 from ..write_rule.write import as_accum
 from .common import as_tuples, is_sparse, on_tuples, present_elements
@@ -160,9 +161,7 @@ def reduce(A, add, *, axis=None, **options):
     """`reduce` by a monoid of tuples, in the order of rows and columns; axis=None gives a value."""
     A, add = as_tuples("A", A), as_monoid(add)
     add.like(A.data)
-    if axis not in (None, 0, 1, -1, -2) or (axis is not None and A.places.ndim == 1):
-        raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
-    axis = None if axis is None else axis % 2
+    axis = checked_axis(axis, A.places.ndim)
     y = reduction(add, A, axis=axis)
     if axis is None:
         return y

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +17,7 @@ from ...._core.indices import index_dtype_for, narrowed
 from ...._core.platforms import Backend
 from ...._core.reductions import is_narrow
 from ....algebra.masks import Mask
-from ....algebra.semirings import as_semiring
+from ....algebra.semirings import Semiring, as_semiring
 from ....formats import SparseMatrix
 from ....formats.stored import Stored
 from ....graph import Graph, linked
@@ -112,18 +113,26 @@ def _traced(M, X, transposed, semiring, mask, accum, out, *, how: _How) -> Array
         flip=how.flip,
     )
     Y = jnp.moveaxis(Y.reshape(shape), 0, inner)
+    options = Options(mask, accum, out, how.replace)
+    return written(Y, semiring, options, lambda: _rows_with_entries(M), how.flip)
+
+
+def _rows_with_entries(M: SparseMatrix) -> Array:
+    return jnp.zeros(M.shape[0], bool).at[M.rowcol()[0]].set(True, mode="drop")
+
+
+def written(
+    Y: Array, semiring: Semiring, options: Options, present: Callable[[], Array], flip: bool
+) -> Array:
+    """A product under the options; present(): (rows,) which rows of the matrix store an entry."""
+    mask, out = options.mask, options.out
     if mask is None and out is None:
         return Y
-    present = None
-    if out is not None:
-        present = jnp.zeros(M.shape[0], bool).at[M.rowcol()[0]].set(True, mode="drop")
-        present = jnp.broadcast_to(along(present, how.flip), Y.shape)
-    if mask is not None:
-        mask = Mask(allowed_at(mask, Y, how.flip))
-    fill = semiring.zero(Y.dtype if out is None else out.dtype)
-    return write_vector(
-        Y, out=out, mask=mask, accum=accum, replace=how.replace, fill=fill, present=present
-    )
+    rows = None if out is None else jnp.broadcast_to(along(present(), flip), Y.shape)
+    mask = None if mask is None else Mask(allowed_at(mask, Y, flip))
+    fill = semiring.zero(Y.dtype if out is None else jnp.asarray(out).dtype)
+    how = {"accum": options.accum, "out": out, "replace": options.replace}
+    return write_vector(Y, mask=mask, fill=fill, present=rows, **how)
 
 
 def along(v: Array, flip: bool) -> Array:

@@ -135,7 +135,6 @@ try:
     from .ops.structure import kron as kron
     from .ops.structure import transpose as transpose
     from .ops.sugar import where as where
-    from .ops.tuples import places as _places  # noqa: F401  registers
     from .ops.tuples import products as _products  # noqa: F401  registers
     from .sharding.builders.shard import shard as shard
 finally:

@@ -148,7 +148,11 @@ def load(
         raise ValueError(f"`name` must be one of `jsp.datasets.names()`{hint}; got {name!r}.")
     known = REGISTRY[name]
     path = _file(name, known, caches() / "graphs" if folder is None else pathlib.Path(folder))
-    if not path.exists() or (known.sha256 and _sha256(path) != known.sha256):
+    current = path.exists()
+    if current and known.sha256:
+        with path.open("rb") as file:
+            current = hashlib.file_digest(file, "sha256").hexdigest() == known.sha256
+    if not current:
         _download(name, known, path, progress)
     how: dict[str, Any] = {"format": format, "progress": progress}
     if path.name.endswith(".mtx"):
@@ -166,8 +170,7 @@ def load(
 
 def _file(name: str, known: Dataset, folder: pathlib.Path) -> pathlib.Path:
     """The path of the cached file of a graph; of an archive, that of the extracted matrix."""
-    suffix = "".join(pathlib.PurePosixPath(known.url).suffixes[-2:])
-    suffix = next(s for s in (".tar.gz", ".txt.gz", ".mtx", ".txt") if suffix.endswith(s))
+    suffix = next(s for s in (".tar.gz", ".txt.gz", ".mtx", ".txt") if known.url.endswith(s))
     return folder / (name + (".mtx" if suffix == ".tar.gz" else suffix))
 
 
@@ -201,8 +204,3 @@ def _unpack(archive: pathlib.Path, path: pathlib.Path) -> None:
     except (tarfile.TarError, KeyError, TypeError, EOFError, OSError) as error:
         raise ValueError(f"{archive} is no archive with {member}: {error}") from error
     archive.unlink()
-
-
-def _sha256(path: pathlib.Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

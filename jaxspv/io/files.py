@@ -25,7 +25,6 @@ from ..formats.vector import SparseVector
 from .matrix_market import read_entries, read_header, summed
 from .opening import existing, opened, refusing, written_whole
 
-_SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 _HEADER = "jaxspv"  # the archive's member that holds everything but arrays
 _VECTOR = "sparse_vector"
 # Formats that SciPy has: their arrays of indices, and the axis whose extent stands in padding.
@@ -214,7 +213,7 @@ def load(path: str | os.PathLike[str], *, format: str = "csr", progress: bool = 
             f"no file and no bundled graph is called {name!r}; bundled: "
             f"{', '.join(bundled_names())}."
         )
-    raise ValueError(f"`path` must end in one of {', '.join(_SUFFIXES)}; got {name}.")
+    raise ValueError(f"`path` must end in one of .mtx, .mtx.gz, .npz; got {name}.")
 
 
 def bundled_names() -> list[str]:
@@ -292,7 +291,9 @@ def _pack(node: Any, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
         else:
             array = np.asarray(value)
             leaves[field.name] = array.dtype.name
-            arrays[prefix + field.name] = _as_bits(array)
+            if array.dtype.kind == "V":  # NumPy has no bfloat16: its bits
+                array = array.view(f"u{array.dtype.itemsize}")
+            arrays[prefix + field.name] = array
     return {"format": kind, "static": static, "leaves": leaves, "children": children}
 
 
@@ -303,12 +304,11 @@ def _unpack(header: dict[str, Any], archive: Any, prefix: str = "") -> Any:
         raise ValueError(f"its format is {kind!r}, known are {sorted(kinds)}")
     fields = {name: _tuples(value) for name, value in header["static"].items()}
     for name, dtype in header["leaves"].items():
+        fields[name] = None
         if dtype is not None:
             array = archive[prefix + name]
             array = array if array.dtype.name == dtype else array.view(jnp.dtype(dtype))
             fields[name] = jnp.asarray(narrow(array))
-        else:
-            fields[name] = None
     for name, child in header["children"].items():
         fields[name] = _unpack(child, archive, f"{prefix}{name}.")
     return kinds[kind](**fields)
@@ -337,13 +337,6 @@ def _with_spare(A: Any, spare: Any) -> Any:
         for name, axis in SCIPY[A.format].items()
     }
     return dataclasses.replace(A, data=jnp.concatenate([A.data, spare]), **indices)
-
-
-def _as_bits(array: np.ndarray) -> np.ndarray:
-    """Dtypes that NumPy does not have (bfloat16) as unsigned integers of their size."""
-    if array.dtype.kind != "V":
-        return array
-    return array.view(np.dtype(f"u{array.dtype.itemsize}"))
 
 
 def _tuples(value: Any) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import importlib
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,30 @@ from ...graph import Graph
 from ...interop.labels import Labels
 from ...shapes import Int, Shaped
 from ..matrix_market import mirrored, summed
-from .names import new_numbers, numbered
+
+Numbers = dict[Hashable, int]  # of names
+
+
+def new_numbers() -> Numbers:
+    """Gives each name that it is asked for the first time the next number: row by row, source
+    first."""
+    return collections.defaultdict(itertools.count().__next__)
+
+
+def numbered(
+    tails: Sequence[Hashable], heads: Sequence[Hashable], known: Numbers | Labels
+) -> Int[np.ndarray, "2 edges"]:
+    """The numbers of both columns; new names are added to a dictionary.
+
+    Raises:
+        ValueError: a name is not among the labels.
+    """
+    both = itertools.chain.from_iterable(zip(tails, heads, strict=True))
+    if isinstance(known, Labels):
+        found = known.vertices(both)
+    else:
+        found = np.fromiter(map(known.__getitem__, both), np.int32, 2 * len(tails))
+    return found.reshape(-1, 2).T
 
 
 def ends_of(

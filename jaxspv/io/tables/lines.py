@@ -19,7 +19,7 @@ import numpy as np
 
 from ...interop.labels import Labels
 from ..opening import loaded, opened
-from .names import Numbers, new_numbers, numbered
+from .frames import Numbers, new_numbers, numbered
 
 SEPARATORS = "\t,;|"
 COMMENTS = ("#", "%")

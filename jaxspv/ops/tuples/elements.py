@@ -1,4 +1,5 @@
-"""Tuples element by element: the write rule, element-wise operations, selection, reduction."""
+"""Tuples element by element: the write rule, element-wise operations, selection, reduction; and
+moved by their places alone: transposes, extraction, assignment."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from ...algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
 from ...formats.stored import Stored
 from ...formats.tuples import Tuples
 from .. import apply as _apply
+from .. import assign as _assign
 from .. import ewise as _ewise
+from .. import extract as _extract
 from ..reduce import checked_axis
 from ..write_rule.call import Options
 from ..write_rule.write import as_accum
@@ -169,3 +172,33 @@ def reduce(A, add, *, axis=None, **options):
     rows = A.places.rowcol()[kept]
     present = jnp.zeros(A.shape[kept], bool).at[rows].set(True, mode="drop")
     return write(present_elements(y, present, A), Options(**options))
+
+
+# ---- Places alone ----
+
+
+@on_tuples
+def transpose(A, **options):
+    """`transpose` of tuples."""
+    A = as_tuples("A", A)
+    return write(A.T.asformat(A.format), Options(**options))
+
+
+@on_tuples
+def extract(A, i=None, j=None, **options):
+    """`extract` from tuples: a submatrix or subvector."""
+    A = as_tuples("A", A)
+    found = _extract.extract(A.places, i, j)
+    if not isinstance(found, Stored):
+        raise ValueError("of tuples `extract` gives matrices and vectors: give a list of places.")
+    return write(Tuples(found, A.values), Options(**options))
+
+
+@on_tuples
+def assign(C, value, i=None, j=None, *, accum=None, **options):
+    """`assign` of tuples, without `accum`."""
+    if accum is not None:
+        raise ValueError("`assign` of tuples takes no `accum`.")
+    C = as_tuples("C", C)
+    both, places = behind(C, as_tuples("value", value))
+    return Tuples(_assign.assign(C.places, places, i, j, **options), both)

@@ -20,7 +20,6 @@ WORDS = ("float32", "int32", "bool")
 def _refuse(
     semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: bool = False
 ) -> str | None:
-    """Why the kernel cannot combine these products."""
     del in_order
     places = A.places
     if places.nse == 0 or 0 in places.shape:

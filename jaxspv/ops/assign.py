@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from .._core.compilation import to_device
 from .._core.operations.overload import overloadable
@@ -224,14 +229,11 @@ def _assign(
     line = mask is not None and not sub and len(rule.shape) < len(c.shape)
 
     def region(keys):
-        inside = jnp.ones(keys[0].shape, bool)
-        for index, key in zip(indices, keys, strict=True):
-            inside &= index.back(key) < index.size
-        return inside
+        return _inside(indices, keys)
 
     def of_line(keys):
-        hits = [x.back(k) < x.size for x, k in zip(indices, keys, strict=True) if x.point]
-        return hits[0]
+        points = [(x, k) for x, k in zip(indices, keys, strict=True) if x.point]
+        return _inside(*zip(*points, strict=True))
 
     def allowed(keys):
         if sub:
@@ -260,6 +262,12 @@ def _assign(
         region,
         region if sub else of_line if line else None,
     )
+
+
+def _inside(indices: Sequence[Index], keys: Sequence[Array]) -> Array:
+    """Whether indices select the places `keys`."""
+    hits = (index.back(key) < index.size for index, key in zip(indices, keys, strict=True))
+    return functools.reduce(operator.and_, hits)
 
 
 def _placed(value, indices, shape) -> Entries:
@@ -291,14 +299,9 @@ def _scalar_entries(value, indices, c: Entries, mask: Any, sub: bool, line: bool
         e = e.with_data(jnp.broadcast_to(value, (e.nse,)))
         if sub:
             return _placed(e, indices, c.shape)
-        inside = e.valid()
-        for index, key in zip(indices, e.keys, strict=True):
-            inside &= index.back(key) < index.size
-        return keep(e, inside)
+        return keep(e, e.valid() & _inside(indices, e.keys))
     sizes = [index.size for index in indices]
-    total = 1
-    for size in sizes:
-        total *= size
+    total = math.prod(sizes)
     c = c.holding(total)
     flat = jnp.arange(total, dtype=c.index_dtype)
     parts = (flat,) if len(sizes) == 1 else (flat // max(sizes[1], 1), flat % max(sizes[1], 1))

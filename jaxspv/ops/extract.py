@@ -26,7 +26,6 @@ from .write_rule.entries import (
     entries_of,
     find,
     keep,
-    padded_keys,
     sort_entries,
     take,
 )
@@ -273,8 +272,9 @@ def _repeat_rows(e: Entries, index: Index, capacity: int) -> Entries:
     m, k = e.shape[0], index.size
     shape = (k, e.shape[1])
     if 0 in (k, e.nse):
-        blank, nothing = padded_keys(shape, capacity, e.index_dtype), jnp.zeros((), e.index_dtype)
-        return Entries(jnp.zeros(capacity, e.data.dtype), blank, nothing, e.overflow, shape)
+        blank = tuple(jnp.full(capacity, extent, e.index_dtype) for extent in shape)
+        data, nothing = jnp.zeros(capacity, e.data.dtype), jnp.zeros((), e.index_dtype)
+        return Entries(data, blank, nothing, e.overflow, shape)
     e = e.holding(capacity)
     dtype = e.index_dtype
     start, end = (

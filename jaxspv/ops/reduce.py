@@ -29,7 +29,7 @@ from ..shapes import Allowed, Operand
 from .products.common.product import winners
 from .products.mxv.api import mxv, vxm
 from .write_rule.call import Dense, Options, call, operand
-from .write_rule.entries import Entries, entries_of, keep, run_starts, sort_entries, take
+from .write_rule.entries import Entries, entries_of, join_equal, sort_entries, take
 from .write_rule.write import as_accum, common_dtype
 
 AS_PRODUCTS = {
@@ -118,22 +118,20 @@ def checked_axis(axis: Any, ndim: int = 2) -> int | None:
 
 
 def _reduce_axis(A, add, *, axis) -> Dense | Entries:
-    """Into a dense accumulator over the axis that stays, and which places got an entry."""
-    if add in AS_PRODUCTS and _is_compressed(A):
+    """Into a dense accumulator over the axis that stays, and which places got an entry; by sorting
+    where that would be too large."""
+    compressed = A.format in ("csr", "csc") and A.unique and A.nse > 0 and A.dtype != bool
+    if add in AS_PRODUCTS and compressed:
         return _by_product(A, *AS_PRODUCTS[add], axis)
     e = entries_of(A)
     place, extent = e.keys[1 - axis], e.shape[1 - axis]
     if extent >= LIMIT:
-        return _reduce_runs(dataclasses.replace(e, keys=(place,), shape=(extent,)), add)
+        e = sort_entries(dataclasses.replace(e, keys=(place,), shape=(extent,)))
+        return join_equal(e, lambda x, run, k: joined(add, add.admit(x), run, k, sorted=True))
     place = jnp.where(e.valid(), place, extent)
     present = jnp.zeros(extent, bool).at[place].set(True, mode="drop")
     terms = add.admit(e.values())
     return Dense(joined(add, terms, place, extent, sorted=axis == 1), present)
-
-
-def _is_compressed(A: Any) -> bool:
-    """Whether a product reads A as it is."""
-    return A.format in ("csr", "csc") and A.unique and A.nse > 0 and A.dtype != bool
 
 
 def _by_product(A: Any, first: Semiring, second: Semiring, axis: int) -> Dense:
@@ -145,15 +143,6 @@ def _by_product(A: Any, first: Semiring, second: Semiring, axis: int) -> Dense:
         return Dense(y, offsets[1:] > offsets[:-1])
     row, col = A.rowcol()
     return Dense(y, jnp.zeros(y.shape, bool).at[col if axis == 0 else row].set(True, mode="drop"))
-
-
-def _reduce_runs(e: Entries, add: Monoid) -> Entries:
-    """The same by sorting, where a dense accumulator would be too large."""
-    e = sort_entries(e)
-    starts = run_starts(e)
-    group = jnp.where(e.valid(), jnp.cumsum(starts, dtype=e.index_dtype) - 1, e.nse)
-    terms = add.admit(e.values())
-    return keep(e, starts).with_data(joined(add, terms, group, e.nse, sorted=True))
 
 
 def lines_of(A: SparseMatrix, axis: int | None) -> tuple[Array, int, bool]:

@@ -6,7 +6,10 @@ A matrix has keys (row, column), a vector (index,). What follows is written once
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -87,7 +90,14 @@ def entries_of(x: Any) -> Entries:
     if isinstance(x, Entries):
         return x
     if isinstance(x, Stored):
-        return _entries_of_stored(with_index_dtype(x, x.index_dtype))  # in all of its arrays
+        stored: Any = with_index_dtype(x, x.index_dtype)  # in all of its arrays
+        if x.ndim == 1:
+            v = stored.canonical()
+            return Entries(v.data, (v.indices,), v.count, v.overflow, v.shape)
+        coo = stored.to_coo()
+        found = Entries(coo.data, (coo.row, coo.col), stored.count, stored.overflow, coo.shape)
+        summed = functools.partial(plus.segment_reduce, sorted=True)
+        return found if stored.unique else join_equal(found, summed)
     if hasattr(x, "to_sparse"):
         return entries_of(x.to_sparse())
     x = jnp.asarray(x)
@@ -96,15 +106,6 @@ def entries_of(x: Any) -> Entries:
     flat, n = jnp.arange(size, dtype=dtype), max(x.shape[-1], 1)
     keys = (flat,) if x.ndim == 1 else (flat // n, flat % n)
     return Entries(x.reshape(-1), keys, jnp.asarray(size, dtype), jnp.asarray(False), x.shape)
-
-
-def _entries_of_stored(x: Any) -> Entries:
-    if x.ndim == 1:
-        x = x.canonical()
-        return Entries(x.data, (x.indices,), x.count, x.overflow, x.shape)
-    coo = x.to_coo()
-    found = Entries(coo.data, (coo.row, coo.col), x.count, x.overflow, coo.shape)
-    return found if x.unique else join_equal(found, plus)
 
 
 def spread(x: Any) -> tuple[Array, Array]:
@@ -151,27 +152,12 @@ def sort_entries(e: Entries) -> Entries:
     return dataclasses.replace(e, data=take(e.data, slots), keys=tuple(keys))
 
 
-def run_starts(e: Entries) -> Array:
-    """(nse,) bool: the first slot of every run of equal keys."""
-    moved = [jnp.append(True, k[1:] != k[:-1])[: e.nse] for k in e.keys]
-    differs = moved[0]
-    for other in moved[1:]:
-        differs |= other
-    return differs & e.valid()
-
-
-def join_equal(e: Entries, dup: Any) -> Entries:
-    """Joins the runs of equal keys of sorted entries by the monoid `dup`."""
-    starts = run_starts(e)
+def join_equal(e: Entries, join: Callable[..., Array]) -> Entries:
+    """Joins the runs of equal keys of sorted entries by `join(values, run of each, runs)`."""
+    differs = functools.reduce(operator.or_, (k[1:] != k[:-1] for k in e.keys))
+    starts = jnp.append(True, differs)[: e.nse] & e.valid()
     group = jnp.where(e.valid(), jnp.cumsum(starts, dtype=e.index_dtype) - 1, e.nse)
-    data = dup.segment_reduce(e.values(), group, e.nse, sorted=True)
-    joined = keep(e, starts, e.nse)
-    return dataclasses.replace(joined, data=data)
-
-
-def padded_keys(shape: tuple[int, ...], nse: int, dtype: Any) -> Keys:
-    """Keys of `nse` slots of padding."""
-    return tuple(jnp.full(nse, extent, dtype) for extent in shape)
+    return keep(e, starts).with_data(join(e.values(), group, e.nse))
 
 
 def keep(e: Entries, chosen: Array, nse: int | None = None) -> Entries:

@@ -76,12 +76,6 @@ class Elementwise:
         """The result for some of the elements: arguments of one shape, or scalars."""
         return _evaluate(self.jaxpr, captured, jax.tree.leaves(args))
 
-    def uses(self, position: int) -> bool:
-        """Whether the argument at this position (of the flattened ones) matters."""
-        var = self.jaxpr.invars[position]
-        used = [v for eqn in self.jaxpr.eqns for v in eqn.invars] + list(self.jaxpr.outvars)
-        return any(v is var for v in used)
-
 
 def trace(fn: Callable[..., Any], *args: Any) -> tuple[Elementwise, tuple[Any, ...]]:
     """`fn` traced on arguments like these, and the arrays that it captures.

@@ -68,16 +68,13 @@ class Plan(NamedTuple):
     starts, lengths: (slots of segments,) in the order of the bins, spare segments at the end of
     each. position: (segments,) numbered along the rows -> place in the order of the bins. first,
     pieces: (rows,) the first segment of each row, numbered along the rows, and how many it has.
-    own: whether the results are those of the rows, in their order.
     """
 
     starts: Any
     lengths: Any
-    bins: tuple[Bin, ...]
     position: Any
     first: Any
     pieces: Any
-    own: bool
 
 
 def bins_of(
@@ -222,17 +219,19 @@ def arranged(
     segment: int,
     n_cols: int,
 ) -> tuple[Any, ...]:
-    """(columns, starts, folds, place) of `RowBins`; blocks: the bins of each level."""
+    """(columns, starts, folds, place) of `RowBins`; blocks: the bins of each level; own: one bin
+    has all rows, in their order."""
     xp, number = module_of(indptr), None if order is None else inverse(order)
-    plan = bottom = _cut(indptr[:-1], xp.diff(indptr), blocks[0], segment, own)
-    columns = columns_of(indices, bottom.starts, bottom.lengths, number, blocks[0], n_cols)
+    starts, lengths = indptr[:-1], xp.diff(indptr)
     if own:
-        return columns, bottom.starts, (), None
+        return columns_of(indices, starts, lengths, number, blocks[0], n_cols), starts, (), None
+    plan = bottom = _cut(starts, lengths, blocks[0], segment)
+    columns = columns_of(indices, bottom.starts, bottom.lengths, number, blocks[0], n_cols)
     place, results, folds = _placed(plan, 0, None), plan.starts.shape[0], []
     for bins in blocks[1:]:
         below = plan
         longer = xp.where(below.pieces > 1, below.pieces, 0)
-        plan = _cut(below.first, longer, bins, segment, False)
+        plan = _cut(below.first, longer, bins, segment)
         inputs = take(below.position, slots_of(plan.starts, bins))
         present = filled(plan.lengths, bins)
         folds.append(xp.where(present, inputs, below.starts.shape[0]))
@@ -246,12 +245,9 @@ def _placed(plan: Plan, results: int, place: Array | None) -> Array:
     return module_of(here).where(plan.pieces == 1, here, -1 if place is None else place)
 
 
-def _cut(start: Array, length: Array, bins: tuple[Bin, ...], segment: int, own: bool) -> Plan:
+def _cut(start: Array, length: Array, bins: tuple[Bin, ...], segment: int) -> Plan:
     """The rows (start, length) cut into segments, and these distributed over bins."""
     xp = module_of(length)
-    if own:
-        at = xp.arange(length.shape[0], dtype=I32)
-        return Plan(start, length, bins, at, at, xp.ones_like(at), True)
     size = sum(b.count for b in bins)
     pieces = -(-length // segment)
     first = starts_of(pieces)
@@ -274,4 +270,4 @@ def _cut(start: Array, length: Array, bins: tuple[Bin, ...], segment: int, own: 
     spaced = placed(size, 0, target, take(starts, order))
     least = xp.concatenate([*least, xp.zeros(0, I32)])
     lengths = write(least, target, take(lengths, order))
-    return Plan(spaced, lengths, bins, position, first[:-1], pieces, False)
+    return Plan(spaced, lengths, position, first[:-1], pieces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -115,20 +116,8 @@ class Tiled(SparseMatrix):
     @property
     def T(self) -> Tiled:
         m, n = self.shape
-        return Tiled(
-            self.data,
-            self.packed,
-            self.tile_ptr,
-            self.tile_col,
-            self.slot_ptr,
-            self.rest_row,
-            self.rest_col,
-            self.overflow,
-            (n, m),
-            self.nt,
-            not self.transposed,
-            self.unique,
-        )
+        flipped = not self.transposed
+        return dataclasses.replace(self, shape=(n, m), transposed=flipped, edges=None)
 
     def check_invariants(self) -> Tiled:
         pointers = ("tile_ptr", "tile_col", "slot_ptr", "rest_row")

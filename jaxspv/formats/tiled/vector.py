@@ -73,11 +73,8 @@ class TiledVector(NoValue):
         across = -(-n // nt)
         capacity = max(min(x.nse, across) if tiles is None else tiles, 1)
         index = jnp.where(x.valid(), x.indices, n)
-        used = (
-            jnp.zeros(across, bool)
-            .at[jnp.where(index < n, index // nt, across)]
-            .set(True, mode="drop")
-        )
+        into = jnp.where(index < n, index // nt, across)
+        used = jnp.zeros(across, bool).at[into].set(True, mode="drop")
         rank = jnp.cumsum(used, dtype=jnp.int32) - 1
         x_ptr = jnp.where(used & (rank < capacity), rank, -1)
         tile = x_ptr.at[index // nt].get(mode="fill", fill_value=-1) if across else index - n - 1

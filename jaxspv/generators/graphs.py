@@ -250,19 +250,12 @@ def simple_graph(
         row, col = _compact(row, col, keep, int(jnp.sum(keep, dtype=jnp.int32)))
     else:
         head, tail = np.asarray(head, np.int32), np.asarray(tail, np.int32)
-        row, col = _simple_host(head, tail, n, symmetric)
+        head, tail = head[head != tail], tail[head != tail]
+        ends = np.r_[head, tail], np.r_[tail, head]
+        row, col, _, _ = unique_host(*(ends if symmetric else (head, tail)), (n, n))
     ones = jnp.ones(row.shape[0], jnp.float32)
     coo = COO(ones, jnp.asarray(row), jnp.asarray(col), jnp.asarray(False), (n, n))
     return as_format(coo, format)
-
-
-def _simple_host(head, tail, n, symmetric):
-    proper = head != tail
-    head, tail = head[proper], tail[proper]
-    if symmetric:
-        head, tail = np.concatenate([head, tail]), np.concatenate([tail, head])
-    row, col, _, _ = unique_host(head, tail, (n, n))
-    return row, col
 
 
 @functools.partial(jax.jit, static_argnames="symmetric")

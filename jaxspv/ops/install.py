@@ -140,11 +140,6 @@ def _extreme(A: Any, which: str, axis: Any, out: None = None) -> Array:
     if A.dtype == bool:
         return _extreme(A.astype(jnp.int8), which, axis).astype(bool)
     most = min(places, np.iinfo(np.int32).max)  # more places than entries can be counted
-    return _with_missing(A, which, axis, most)
-
-
-def _with_missing(A: Any, which: str, axis: int | None, most: int) -> Array:
-    """The extreme of entries, and of 0 where there are fewer than `most`."""
     if axis is None and A.ndim == 2 and _has_kernels(A):
         values = _values_on_host(A)
         values = np.append(values, values.dtype.type(0)) if values.size < most else values
@@ -154,7 +149,7 @@ def _with_missing(A: Any, which: str, axis: int | None, most: int) -> Array:
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def _with_zeros(A: Any, which: str, axis: int | None, most: int) -> Array:
-    """The same by one program."""
+    """The extreme of entries, and of 0 where there are fewer than `most`, by one program."""
     add, extreme = EXTREMES[which]
     joined = _joined(A, add, axis)
     if axis is None:

@@ -158,7 +158,7 @@ def _split(closed: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, ClosedJaxpr, l
 _FLOATS = ("float32", "bfloat16", "float16")
 
 
-def not_here(A, operands, V, *, score) -> str | None:
+def not_here(A, operands, V, *_, score, **__) -> str | None:
     """Why the kernel cannot compute these."""
     _, Q, K, (bias, edges) = operands
     if reason := no_rows(A):
@@ -252,11 +252,7 @@ def _batched(axis_size, in_batched, A, operands, V, *, score):
 op.register("rows", backend="pallas", refuse=not_here, batched=_batched)(_rows)
 
 
-def _not_pulled(A, operands, V, *_, score, **__) -> str | None:
-    return not_here(A, operands, V, score=score)
-
-
-@pulled.register("rows", backend="pallas", refuse=_not_pulled, batched="map")
+@pulled.register("rows", backend="pallas", refuse=not_here, batched="map")
 def _pulled(A, operands, V, result, cotangents, *, score, live) -> list[Array]:
     """The transpose of the tangent by the kernel of cotangents."""
     (y, logs), (w, u), (perturbed, by_value) = result, cotangents, live

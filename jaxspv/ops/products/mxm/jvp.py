@@ -90,7 +90,7 @@ def _rows(A: SparseMatrix, A_dot: Any) -> tuple[CSR, Any]:
     return csr(data), jax.jvp(lambda d: csr(d).data, (data,), (dot,))[1]
 
 
-def _slots(o: Operands, C: CSR, p: Products) -> Array:
+def _slots(C: CSR, p: Products) -> Array:
     """The slot of C that each product is added to, nse for none."""
     slot = find(C.indptr, C.indices, p.row, p.col)
     return jnp.where(p.valid, slot, C.nse)
@@ -230,7 +230,7 @@ def _winners(semiring, o: Operands, C: CSR, way: Walk) -> tuple[Array, Array]:
         def step(c):
             at, found = c
             p, at = next_products(o, at, way.size, way.window)
-            slot = _slots(o, C, p)
+            slot = _slots(C, p)
             term = semiring.add.admit(terms_of(semiring, o, p)[0])
             hit = slot < nse
             if not semiring.add.takes_first:
@@ -263,7 +263,7 @@ def _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way):
 
         def step(at, total):
             p, at = next_products(o, at, way.size, way.window)
-            slot = _slots(o, C, p)
+            slot = _slots(C, p)
             terms, dots = _perturbed(semiring, semiring_dot, o, p, a_dot, b_dot)
             totals, is_valid = take(C.data, slot), slot < C.nse
             dots = add.weighted(dots, jnp.where(is_valid, terms, totals), totals)
@@ -284,7 +284,7 @@ def _replay(semiring, o, C, way):
 
     def step(at, total):
         p, at = next_products(o, at, way.size, way.window)
-        slot = _slots(o, C, p)
+        slot = _slots(C, p)
         terms = add.admit(terms_of(semiring, o, p, _factors)[0])
         part = add.segment_scan(terms, slot, C.nse)
         here = jnp.zeros(C.nse, bool).at[slot].set(True, mode="drop")

@@ -104,7 +104,6 @@ LEAST, MOST_EXPANDED = 1 << 10, 1 << 24  # the same where their number is not kn
 UNASKED = 1 << 27  # the largest default capacity of a result under jit
 MOST = (1 << 31) - 2  # the largest capacity
 TOO_MANY = 2**31 - 1  # stands for any larger number of entries
-BEYOND = "the product has 2^31 entries or more, which int32 indices cannot hold."
 LIKELY = 8  # first capacity of C, in multiples of the entries of A and B
 SMALL = 1 << 15  # capacity up to which native loops compute a result before its size is known
 
@@ -232,9 +231,7 @@ def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
         return one_program(_rows_in_capacity, *call.operands, **how)
 
     rows = rows_in(allocated) if known is None or known <= allocated else None
-    need = int(rows.total) if known is None and rows is not None else known or 0
-    if need == TOO_MANY:
-        raise ValueError(BEYOND)
+    need = _held(rows.total) if known is None and rows is not None else known or 0
     sizes["entries"], capacity = need, _checked_capacity(call, nse, need)
     if rows is None or need > allocated:
         rows = rows_in(_capacity(call, need))
@@ -322,19 +319,19 @@ def _fastest(call: Call, work: _Work, backend: Backend | None, gpu: bool, kernel
 
 
 def _entries_of(call: Call, size: int, kernels: bool) -> int:
-    """The entries of C.
-
-    Raises:
-        ValueError: int32 does not hold them.
-    """
+    """The entries of C; raises as `_held`."""
     A, B, mask = call.without_values
     with known_while_tracing():
         if kernels:
-            need = int(_rows_in_capacity(plus_pair, A, B, mask, allocated=0).total)
-        else:
-            need = int(counted(A, B, mask, size=size))
+            return _held(_rows_in_capacity(plus_pair, A, B, mask, allocated=0).total)
+        return _held(counted(A, B, mask, size=size))
+
+
+def _held(total: Any) -> int:
+    """A number of entries; ValueError where int32 does not hold it."""
+    need = int(total)
     if need == TOO_MANY:
-        raise ValueError(BEYOND)
+        raise ValueError("the product has 2^31 entries or more, which int32 indices cannot hold.")
     return need
 
 

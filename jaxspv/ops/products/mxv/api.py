@@ -13,7 +13,7 @@ from ...._core.compilation import array_of, is_eager, on_gpu, one_program
 from ...._core.indices import index_dtype_for, narrowed, widened
 from ...._core.operations.overload import overloadable
 from ...._core.platforms import Backend
-from ....algebra.masks import Mask, check_mask
+from ....algebra.masks import check_mask
 from ....algebra.semirings import Semiring, as_semiring, plus_times
 from ....formats import SparseMatrix
 from ....formats.base import ours
@@ -228,7 +228,9 @@ def _product(how: _How, M, rows, x, semiring, mask, nse):
         raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")
     chosen = None if method == "auto" else method
     y = spmv_op(semiring, M, x, rows, backend=backend, method=chosen, flip=flip)
-    return y if checked is None else _masked(y, checked, semiring)
+    if checked is None:
+        return y
+    return jnp.where(checked.allowed(), y, jnp.asarray(semiring.zero(y.dtype)))
 
 
 def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Arranged | None]:
@@ -252,7 +254,3 @@ def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Arranged |
             "Make one with `from_dense`, `from_scipy`, `from_edges`, ..."
         )
     return (A.T if flip else A), None
-
-
-def _masked(y: Array, mask: Mask, semiring: Semiring) -> Array:
-    return jnp.where(mask.allowed(), y, jnp.asarray(semiring.zero(y.dtype)))

@@ -138,7 +138,8 @@ def spmv(
         def term(k):
             at = before + D.offsets[k]
             term = mul(D.values[k * m : k * m + size], padded[at : at + size])
-            return jnp.where(_bit(words, k)[:size], term, jnp.asarray(identity, term.dtype))
+            here = (words[k // 32] >> U32(k % 32)) & 1 != 0
+            return jnp.where(here[:size], term, jnp.asarray(identity, term.dtype))
 
         def fold(so_far, some):
             return functools.reduce(combine, [*lax.optimization_barrier(so_far), *map(term, some)])
@@ -205,7 +206,3 @@ def _words(stored: Array, diagonals: int) -> Array:
     if held >= 32:
         return stored.reshape(held // 32, -1)
     return (stored[:, None] >> jnp.arange(0, 32, held, dtype=U32)).reshape(1, -1)
-
-
-def _bit(words: Array, k: int) -> Array:
-    return (words[k // 32] >> U32(k % 32)) & 1 != 0

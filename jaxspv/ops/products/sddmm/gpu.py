@@ -16,7 +16,6 @@ from .xla import op
 
 
 def _not_here(semiring, A, X, Y) -> str | None:
-    """Why the kernel cannot combine these products."""
     if 0 in (A.nse, *X.shape, *Y.shape):
         return "there is nothing to multiply"
     if semiring.add.identity is None:

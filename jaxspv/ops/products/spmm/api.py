@@ -57,7 +57,10 @@ def multiply(
     if not M.unique:
         M = joined(M, semiring)
         transposed = M.T if M.compressed == 1 else None
-    _check_shapes(M, X, flip)
+    if X.ndim < 2 or X.shape[-1 if flip else -2] != M.shape[1]:
+        l = M.shape[1]
+        name, shape = ("A", f"(..., k, {l})") if flip else ("B", f"(..., {l}, k)")
+        raise ValueError(f"`{name}` must have shape {shape}; got {X.shape}.")
     if method != "auto" and method not in (names := {"auto", *(impl.name for impl in op.impls)}):
         raise ValueError(f"`method` must be one of {sorted(names)} for an array; got {method!r}.")
     if isinstance(options.out, Stored):
@@ -86,13 +89,6 @@ def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, SparseMatrix | None]:
     M = A.T if flip else A
     M = M if M.compressed is not None else M.asformat("csr")
     return M, M.T if M.compressed == 1 else None
-
-
-def _check_shapes(M: SparseMatrix, X: Array, flip: bool) -> None:
-    length = M.shape[1]
-    if X.ndim < 2 or X.shape[-1 if flip else -2] != length:
-        name, shape = ("A", f"(..., k, {length})") if flip else ("B", f"(..., {length}, k)")
-        raise ValueError(f"`{name}` must have shape {shape}; got {X.shape}.")
 
 
 def _traced(M, X, transposed, semiring, mask, accum, out, *, how: _How) -> Array:

@@ -16,7 +16,6 @@ SCATTERED = 64  # columns up to which atomics cost less than a sort of the entri
 
 
 def _not_here(semiring, A, X, transposed, *, flip) -> str | None:
-    """Why the kernel cannot combine these products."""
     if reason := no_dense_fold(semiring, A, X, transposed, flip=flip):
         return reason
     if A.index_dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:

@@ -18,7 +18,6 @@ from .api import needs_columns, op
 
 
 def _not_here(semiring, A, x, flip) -> str | None:
-    """Why no kernel can combine these products."""
     if A.nse == 0 or x.nse == 0 or 0 in A.shape:
         return "there is nothing to multiply"
     if not x.unique:

@@ -64,7 +64,7 @@ def merge_rows(keys: Array, runs: Runs) -> tuple[Array, Array]:
 
 def _rank(keys: Array, values: Array, low: Array, high: Array, or_equal: Array) -> Array:
     """The number of ascending `keys[low:high]` that are < value, or <= value where `or_equal`."""
-    steps = batch_max(_bit_length(jnp.max(high - low)))
+    steps = batch_max(32 - lax.clz(jnp.max(high - low)))  # bits of the longest stretch
 
     def step(_, bounds):
         low, high = bounds
@@ -74,11 +74,6 @@ def _rank(keys: Array, values: Array, low: Array, high: Array, or_equal: Array) 
         return jnp.where(goes, middle + 1, low), jnp.where(goes | (low >= high), high, middle)
 
     return lax.fori_loop(0, steps, step, (low, high))[0] - low
-
-
-def _bit_length(n: Array) -> Array:
-    """The number of bits of n: so many bisection steps find a place among n elements."""
-    return 32 - lax.clz(n)
 
 
 CHUNKS = (1 << 14, 1 << 19)  # edges a step of the scatter method, for small and large frontiers

@@ -15,9 +15,8 @@ from ...._core.batching import batch_any
 from ...._core.reductions import rounded
 from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring
-from .esc import offsets
 from .expand import LARGEST, Operands, Position, allowed_at, next_products, terms_of, wraps
-from .result import Result, term_dtype
+from .result import Result, no_entries, offsets, term_dtype
 
 CELLS = 1 << 24  # of one block
 
@@ -31,15 +30,6 @@ class _Block(NamedTuple):
     wrapped: Array
 
 
-class _State(NamedTuple):
-    first_row: Array
-    count: Array  # entries of each row
-    indices: Array
-    data: Array
-    stored: Array  # entries so far
-    wrapped: Array
-
-
 def multiply_densely(
     semiring: Semiring, o: Operands, mask: Mask | None, *, nse: int, size: int
 ) -> Result:
@@ -49,8 +39,9 @@ def multiply_densely(
     rows = max(min(m, CELLS // n), 1)
     cells = rows * n
 
-    def block(s: _State) -> _State:
-        end_row = jnp.minimum(s.first_row + rows, m)
+    def block(state: tuple[Array, Result]) -> tuple[Array, Result]:
+        first_row, r = state
+        end_row = jnp.minimum(first_row + rows, m)
         end = o.indptr[end_row]
 
         def step(b: _Block) -> _Block:
@@ -58,41 +49,32 @@ def multiply_densely(
             terms, x, y = terms_of(semiring, o, p)
             here = p.valid & (p.row < end_row) & allowed_at(mask, p.row, p.col)
             p = p._replace(valid=here)
-            cell = jnp.where(here, (p.row - s.first_row) * n + p.col, cells)
+            cell = jnp.where(here, (p.row - first_row) * n + p.col, cells)
             total, present = add.accumulate(b.total, b.present, cell, add.admit(terms))
             beyond = at.entry >= end  # entries of the next block are taken again by it
             at = Position(jnp.where(beyond, end, at.entry), jnp.where(beyond, 0, at.done))
             return _Block(at, total, present, b.wrapped | wraps(semiring, p, x, y))
 
-        start = Position(o.indptr[s.first_row], jnp.int32(0))
+        start = Position(o.indptr[first_row], jnp.int32(0))
         empty = add.accumulator(cells, dtype), jnp.zeros(cells, bool)
         b = lax.while_loop(
-            lambda b: batch_any(b.at.entry < end), step, _Block(start, *empty, s.wrapped)
+            lambda b: batch_any(b.at.entry < end), step, _Block(start, *empty, r.wrapped)
         )
         number = jnp.cumsum(b.present, dtype=jnp.int32)
-        fits = b.present & (s.stored <= nse)
-        place = jnp.where(fits, s.stored + number - 1, nse)
+        fits = b.present & (r.total <= nse)
+        place = jnp.where(fits, r.total + number - 1, nse)
         column = jnp.arange(cells, dtype=jnp.int32) % n
         ends = number.reshape(rows, n)[:, -1]
-        row = s.first_row + jnp.arange(rows, dtype=jnp.int32)
-        stored = s.stored + number[-1]
-        return _State(
-            s.first_row + rows,
-            s.count.at[row].set(jnp.diff(ends, prepend=0), mode="drop"),
-            s.indices.at[place].set(column, mode="drop"),
-            s.data.at[place].set(rounded(b.total, dtype), mode="drop"),
-            jnp.where(stored < 0, LARGEST, stored),
+        row = first_row + jnp.arange(rows, dtype=jnp.int32)
+        total = r.total + number[-1]
+        return first_row + rows, Result(
+            r.indptr.at[row].set(jnp.diff(ends, prepend=0), mode="drop"),
+            r.indices.at[place].set(column, mode="drop"),
+            r.data.at[place].set(rounded(b.total, dtype), mode="drop"),
+            jnp.where(total < 0, LARGEST, total),
             b.wrapped,
         )
 
-    zero = jnp.int32(0)
-    s = _State(
-        zero,
-        jnp.zeros(m, jnp.int32),
-        jnp.full(nse, n, jnp.int32),
-        jnp.zeros(nse, dtype),
-        zero,
-        jnp.asarray(False),
-    )
-    s = block(s) if rows == m else lax.while_loop(lambda s: s.first_row < m, block, s)
-    return Result(offsets(s.count, nse), s.indices, s.data, s.stored, s.wrapped)
+    start = jnp.int32(0), no_entries(m, n, nse, dtype)
+    end = block(start) if rows == m else lax.while_loop(lambda s: s[0] < m, block, start)
+    return offsets(end[1])

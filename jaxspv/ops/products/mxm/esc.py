@@ -21,7 +21,7 @@ from .expand import (
     terms_of,
     wraps,
 )
-from .result import Result, term_dtype
+from .result import Result, no_entries, offsets, term_dtype
 
 
 def multiply_once(
@@ -45,17 +45,13 @@ def multiply_once(
     return Result(indptr, indices, values, g.count, wraps(semiring, p, x, y))
 
 
-class _State(NamedTuple):
-    at: Position
-    carried: Array  # how many entries of the row that may go on
-    carried_row: Array
-    carried_col: Array
-    carried_data: Array
-    count: Array  # entries of each row
-    indices: Array
+class _Carried(NamedTuple):
+    """The entries of the row that may go on, and how many they are."""
+
+    count: Array
+    row: Array
+    col: Array
     data: Array
-    total: Array
-    wrapped: Array
 
 
 def multiply_in_steps(
@@ -67,16 +63,17 @@ def multiply_in_steps(
     dtype = term_dtype(semiring, o.data.dtype, o.values.dtype)
     capacity = min(n, entries * max(o.indices.shape[0], 1))  # of one row of C
 
-    def step(s: _State) -> _State:
-        p, at = next_products(o, s.at, size, window)
+    def step(state: tuple[Position, _Carried, Result]) -> tuple[Position, _Carried, Result]:
+        at, c, r = state
+        p, at = next_products(o, at, size, window)
         terms, x, y = terms_of(semiring, o, p)
         terms = semiring.add.admit(terms)
         p = p._replace(valid=p.valid & allowed_at(mask, p.row, p.col))
-        old = jnp.arange(capacity, dtype=jnp.int32) < s.carried
-        row = jnp.concatenate([jnp.where(old, s.carried_row, m), jnp.where(p.valid, p.row, m)])
-        col = jnp.concatenate([s.carried_col, p.col])
+        old = jnp.arange(capacity, dtype=jnp.int32) < c.count
+        row = jnp.concatenate([jnp.where(old, c.row, m), jnp.where(p.valid, p.row, m)])
+        col = jnp.concatenate([c.col, p.col])
         g = sort_by_place(row, col, (m, n))
-        both = jnp.concatenate([s.carried_data, terms])
+        both = jnp.concatenate([c.data, terms])
         values = semiring.add.segment_reduce(both[g.order], g.group, row.shape[0], sorted=True)
         at_start = jnp.where(g.starts, g.group, row.shape[0])
         cols = jnp.full(row.shape[0], n, jnp.int32).at[at_start].set(g.col, mode="drop")
@@ -85,41 +82,29 @@ def multiply_in_steps(
         last = jnp.where(at.entry >= entries, m, last)
         ready = jnp.sum(g.starts & (g.row < last), dtype=jnp.int32)
         number = jnp.arange(row.shape[0], dtype=jnp.int32)
-        place = jnp.where((number < ready) & (s.total <= nse), s.total + number, nse)
+        place = jnp.where((number < ready) & (r.total <= nse), r.total + number, nse)
         rest = ready + jnp.arange(capacity, dtype=jnp.int32)
-        total = s.total + ready
-        return _State(
-            at,
+        total = r.total + ready
+        carried = _Carried(
             g.count - ready,
             last,
             cols.at[rest].get(mode="fill", fill_value=n),
             values.at[rest].get(mode="fill", fill_value=0),
-            s.count.at[jnp.where(g.starts & (g.row < last), g.row, m)].add(1, mode="drop"),
-            s.indices.at[place].set(cols, mode="drop"),
-            s.data.at[place].set(values, mode="drop"),
-            jnp.where(total < 0, LARGEST, total),
-            s.wrapped | wraps(semiring, p, x, y),
+        )
+        return (
+            at,
+            carried,
+            Result(
+                r.indptr.at[jnp.where(g.starts & (g.row < last), g.row, m)].add(1, mode="drop"),
+                r.indices.at[place].set(cols, mode="drop"),
+                r.data.at[place].set(values, mode="drop"),
+                jnp.where(total < 0, LARGEST, total),
+                r.wrapped | wraps(semiring, p, x, y),
+            ),
         )
 
-    zero = jnp.int32(0)
-    s = _State(
-        Position(zero, zero),
-        zero,
-        zero,
-        jnp.full(capacity, n, jnp.int32),
-        jnp.zeros(capacity, dtype),
-        jnp.zeros(m, jnp.int32),
-        jnp.full(nse, n, jnp.int32),
-        jnp.zeros(nse, dtype),
-        zero,
-        jnp.asarray(False),
-    )
-    s = lax.while_loop(lambda s: batch_any(s.at.entry < entries), step, s)
-    return Result(offsets(s.count, nse), s.indices, s.data, s.total, s.wrapped)
-
-
-def offsets(count: Array, nse: int) -> Array:
-    """(m + 1,) offsets of rows of these lengths, cut at nse."""
-    ends = jnp.cumsum(count, dtype=jnp.int32)  # wraps only where the total exceeds nse
-    wrapped = jnp.cumsum((ends < 0).astype(jnp.int32)) > 0
-    return jnp.append(jnp.int32(0), jnp.where(wrapped, nse, jnp.minimum(ends, nse)))
+    zero, none = jnp.int32(0), jnp.full(capacity, n, jnp.int32)
+    carried = _Carried(zero, zero, none, jnp.zeros(capacity, dtype))
+    state = Position(zero, zero), carried, no_entries(m, n, nse, dtype)
+    state = lax.while_loop(lambda s: batch_any(s[0].entry < entries), step, state)
+    return offsets(state[2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -27,6 +27,21 @@ class Result(NamedTuple):
     data: Array
     total: Array
     wrapped: Array
+
+
+def no_entries(m: int, n: int, nse: int, dtype: Any) -> Result:
+    """What a loop adds entries to; `indptr` (m,) holds the lengths of the rows, for `offsets`."""
+    lengths, indices = jnp.zeros(m, jnp.int32), jnp.full(nse, n, jnp.int32)
+    return Result(lengths, indices, jnp.zeros(nse, dtype), jnp.int32(0), jnp.asarray(False))
+
+
+def offsets(r: Result) -> Result:
+    """The result with (m + 1,) offsets of its rows, cut at nse, in place of their lengths."""
+    nse = r.data.shape[0]
+    ends = jnp.cumsum(r.indptr, dtype=jnp.int32)  # wraps only where the total exceeds nse
+    wrapped = jnp.cumsum((ends < 0).astype(jnp.int32)) > 0
+    ends = jnp.where(wrapped, nse, jnp.minimum(ends, nse))
+    return r._replace(indptr=jnp.append(jnp.int32(0), ends))
 
 
 def matrix_of(r: Result, A: SparseMatrix, B: SparseMatrix) -> CSR:

@@ -19,7 +19,7 @@ from pallas_kernels.products.spmm_row_sharded import row_sharded_spmm as row_sha
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.operation import one_kernel_refused, unasked
 from .mesh import multiplied, multiplied_row_sharded, op, product
-from .spmv.api import no_dense_fold
+from .spmv.api import no_fold
 from .spmv.gpu import SCALARS, no_scalars, scalars
 
 LATE = 8  # columns of one gather after the kernels timed out: no more memory than they take
@@ -47,9 +47,7 @@ def _not_counted(G, x, semiring, *counts: int) -> str | None:
     if max(counts) > LIMIT:
         return "kernels count rows, entries and the numbers of X and of the result in int32"
     one = jax.ShapeDtypeStruct((G.n, x.shape[-1]), x.dtype)
-    if reason := no_dense_fold(semiring, G, one, None, flip=False):
-        return reason
-    return no_scalars(semiring, G, one, False)
+    return no_fold(semiring, G) or no_scalars(semiring, G, one, False)
 
 
 def _or_again(y, status, local: Local, again):

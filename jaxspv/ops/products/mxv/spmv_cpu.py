@@ -10,7 +10,7 @@ from ....native import bind
 from ....native.codes import codes, refused
 from ..common.product import result_dtype
 from ..row_layouts.diagonals import Diagonals
-from ..spmv.api import added_in_float32, columns_vectorised, no_dense_fold, op, segments
+from ..spmv.api import added_in_float32, no_fold, register, segments
 
 
 def _computed(semiring, A, x, flip):
@@ -26,13 +26,14 @@ def _refuse(semiring, A, x, rows, *, flip) -> str | None:
         return f"{type(A).__name__} has no compressed axis with indices of 32 bits"
     if 0 in A.shape or A.nse == 0:
         return "there is nothing to multiply"
-    if reason := no_dense_fold(semiring, A, x, rows, flip=flip):
+    if reason := no_fold(semiring, A):
         return reason
     if isinstance(rows, Diagonals):
         return "the entries are arranged by diagonals, which is faster"
     return refused(semiring, _computed(semiring, A, x, flip), flip)
 
 
+@register("native", backend="cpu", refuse=_refuse)
 @added_in_float32
 def _native(semiring, A, x, rows, *, flip):
     """By rows, each in the order of its entries; the entries of columns are scattered."""
@@ -43,11 +44,8 @@ def _native(semiring, A, x, rows, *, flip):
     return bind.call(handler, y, A.indptr, A.indices, data, x, **codes(semiring, x.dtype, flip))
 
 
-op.register("native", backend="cpu", refuse=_refuse, batched=columns_vectorised(_native))(_native)
-
-
 def _not_rows(semiring, A, x, rows, *, flip) -> str | None:
-    if isinstance(rows, Diagonals) and no_dense_fold(semiring, A, x, rows, flip=flip) is None:
+    if isinstance(rows, Diagonals) and no_fold(semiring, A) is None:
         return "the entries are arranged by diagonals, which is faster"
     if A.compressed != 0:
         return "XLA's form of this name serves"
@@ -55,6 +53,4 @@ def _not_rows(semiring, A, x, rows, *, flip) -> str | None:
 
 
 # Before XLA's pieces, which take twice as long and compile five times as long on a CPU.
-op.register("segments", backend="cpu", refuse=_not_rows, batched=columns_vectorised(segments))(
-    segments
-)
+register("segments", backend="cpu", refuse=_not_rows)(segments)

@@ -125,13 +125,13 @@ def spmv(
     """
     n_cols = layout.shape[1]
     if layout.order is not None:
-        x = _take(x, layout.order)
+        x = take_inside(x, layout.order)
     one = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((1,), v.dtype) for v in (values, x)))
     identity = jnp.asarray(identity, one.dtype)
 
     def terms(position: slice, block: tuple[int, ...], full: bool) -> jax.Array:
         columns = layout.columns[position].reshape(block)
-        read = _take(x, columns if full else jnp.minimum(columns, n_cols - 1))
+        read = take_inside(x, columns if full else jnp.minimum(columns, n_cols - 1))
         product = jnp.broadcast_to(mul(values[position].reshape(block), read), block)
         return product if full else jnp.where(columns < n_cols, product, identity)
 
@@ -142,13 +142,13 @@ def spmv(
         below = jnp.concatenate([*results, empty])
 
         def partial_results(position, block, full, inputs=inputs, below=below):
-            return _take(below, inputs[position].reshape(block))
+            return take_inside(below, inputs[position].reshape(block))
 
         results = _fold(bins, partial_results, combine, identity)
         finished += results
     if layout.place is None:
         return jnp.concatenate(finished) if finished else empty[:0]
-    return _take(jnp.concatenate([*finished, empty]), layout.place)
+    return take_inside(jnp.concatenate([*finished, empty]), layout.place)
 
 
 def _fold(
@@ -174,6 +174,6 @@ def _fold(
     return results
 
 
-def _take(array: jax.Array, index: jax.Array) -> jax.Array:
+def take_inside(array: jax.Array, index: jax.Array) -> jax.Array:
     """The index is in bounds by construction."""
     return array.at[index].get(mode="promise_in_bounds")

@@ -73,7 +73,7 @@ def no_dense_fold(semiring, A, X, transposed, *, flip) -> str | None:
     """Why no form that pads with the identity serves."""
     if 0 in (A.nse, *A.shape, X.shape[1]):
         return "there is nothing to multiply"
-    return spmv.no_dense_fold(semiring, A, X, None, flip=flip)
+    return spmv.no_fold(semiring, A)
 
 
 def _pieces(semiring, A, X, transposed, *, flip):

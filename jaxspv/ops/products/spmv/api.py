@@ -131,14 +131,13 @@ def added_in_float32(run):
     return wide
 
 
-def no_dense_fold(semiring, A, x, rows, *, flip) -> str | None:
+def no_fold(semiring, A) -> str | None:
+    """Why no form that pads with the identity serves."""
     if semiring.mul.position is not None:
         return f"`{semiring.mul.name}` is positional"
     if semiring.add.identity is None:
         return f"the monoid `{semiring.add.name}` has no identity to pad with"
-    if A.shape[1] == 0:
-        return "there are no columns to read"
-    return None
+    return "there are no columns to read" if A.shape[1] == 0 else None
 
 
 def no_rows(A) -> str | None:
@@ -146,41 +145,46 @@ def no_rows(A) -> str | None:
     return None if listed else f"{type(A).__name__} does not list the entries of a row side by side"
 
 
-def no_diagonals(semiring, A, x, rows, *, flip) -> str | None:
-    if not isinstance(rows, Diagonals):
-        return "`prepare(A, for_=...)` has not found the entries on few diagonals"
-    return no_dense_fold(semiring, A, x, rows, flip=flip)
+def _arranged(kind, otherwise: str):
+    """Refuses where rows are not arranged in this way."""
+
+    def refuse(semiring, A, x, rows, *, flip) -> str | None:
+        return no_fold(semiring, A) if isinstance(rows, kind) else otherwise
+
+    return refuse
 
 
-def _no_bins(semiring, A, x, rows, *, flip) -> str | None:
-    if not isinstance(rows, Rows):
-        return "the rows are not arranged in bins: `prepare(A, for_=...)`"
-    return no_dense_fold(semiring, A, x, rows, flip=flip)
+def register(name: str, columns=None, **how):
+    """Decorator: enters a form. vmap over x alone: one product with the matrix of all vectors; else
+    by JAX's vmap of `columns`, the form itself by default."""
+
+    def add(run):
+        one = columns or run
+
+        def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
+            if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
+                flipped = functools.partial(one, flip=flip)
+                return vmapped(flipped, axis_size, in_batched, semiring, A, x, rows)
+            Y = spmm(semiring, A, jnp.moveaxis(x, 0, -1), None, flip=flip)
+            return jnp.moveaxis(Y, -1, 0)
+
+        return op.register(name, batched=batched, **how)(run)
+
+    return add
 
 
-def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
-    return no_rows(A) or no_dense_fold(semiring, A, x, rows, flip=flip)
+_NO_DIAGONALS = "`prepare(A, for_=...)` has not found the entries on few diagonals"
+_NO_BINS = "the rows are not arranged in bins: `prepare(A, for_=...)`"
 
 
-def columns_vectorised(run):
-    """vmap over x alone: one product with the matrix of all vectors."""
-
-    def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
-        if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
-            run_flipped = functools.partial(run, flip=flip)
-            return vmapped(run_flipped, axis_size, in_batched, semiring, A, x, rows)
-        Y = spmm(semiring, A, jnp.moveaxis(x, 0, -1), None, flip=flip)
-        return jnp.moveaxis(Y, -1, 0)
-
-    return batched
-
-
+@register("diagonals", refuse=_arranged(Diagonals, _NO_DIAGONALS))
 @added_in_float32
 def by_diagonals(semiring, A, x, rows, *, flip):
     """Shifted slices of x times the diagonals: no gather. `prepare` only."""
     return diagonals.spmv(rows, x, **fold_of(semiring, A, x, flip))
 
 
+@register("row_bins", refuse=_arranged(Rows, _NO_BINS))
 @added_in_float32
 def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
@@ -197,6 +201,11 @@ def fold_of(semiring, A, x, flip):
     }
 
 
+def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
+    return no_rows(A) or no_fold(semiring, A)
+
+
+@register("pieces", refuse=_no_pieces)
 @added_in_float32
 def pieces(semiring, A, x, rows, *, flip):
     """A bare CSR: rows in pieces of fixed width, joined by row."""
@@ -205,27 +214,22 @@ def pieces(semiring, A, x, rows, *, flip):
     return csr_spmv(A.indptr, A.indices, A.data, x, scatter=scatter, **fold)
 
 
-op.register("diagonals", refuse=no_diagonals, batched=columns_vectorised(by_diagonals))(
-    by_diagonals
-)
-op.register("row_bins", refuse=_no_bins, batched=columns_vectorised(_row_bins))(_row_bins)
-op.register("pieces", refuse=_no_pieces, batched=columns_vectorised(pieces))(pieces)
-
-
 def _stored_by_column(semiring, A, x, rows, *, flip) -> str | None:
     if A.transposed:
         return "the arrays list the entries by column"
     if A.nse == 0 or 0 in A.shape:
         return "there is nothing to multiply"
-    return no_dense_fold(semiring, A, x, rows, flip=flip)
+    return no_fold(semiring, A)
 
 
+@register("ell", refuse=serves(ELL, reads="rows that are padded", refuse=_stored_by_column))
 @added_in_float32
 def ell(semiring, A, x, rows, *, flip):
     """Rows of one width, reduced along their positions."""
     return ell_spmv(A.indices, A.data, x, A.shape[0], **fold_of(semiring, A, x, flip))
 
 
+@register("sell", refuse=serves(SELL, reads="rows that are padded", refuse=_stored_by_column))
 @added_in_float32
 def sell(semiring, A, x, rows, *, flip):
     """Slices of rows, reduced along their positions, then put back in the order of the rows."""
@@ -236,17 +240,10 @@ def sell(semiring, A, x, rows, *, flip):
     )
 
 
-for _name, _format, _run in (("ell", ELL, ell), ("sell", SELL, sell)):
-    _refuse = serves(_format, reads="rows that are padded", refuse=_stored_by_column)
-    op.register(_name, refuse=_refuse, batched=columns_vectorised(_run))(_run)
-
-
+@register("segments")
 @added_in_float32
 def segments(semiring, A, x, rows, *, flip):
     """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
     out, inner = A.rowcol()
     terms = product(semiring, safe(A.data, out < A.shape[0]), out, inner, take(x, inner), flip=flip)
     return semiring.add.segment_reduce(terms, out, A.shape[0], sorted=A.row_sorted)
-
-
-op.register("segments", batched=columns_vectorised(segments))(segments)

@@ -17,7 +17,7 @@ from ....formats.base import serves
 from ..common.product import result_dtype, take
 from ..row_layouts.diagonals import Diagonals
 from ..row_layouts.layout import Rows
-from .api import columns_vectorised, ell, multiply_values, no_dense_fold, no_rows, op, pieces, sell
+from .api import ell, multiply_values, no_fold, no_rows, pieces, register, sell
 
 SCALARS = ("float32", "int32")
 
@@ -43,7 +43,7 @@ def _no_values(semiring, A, x, rows, *, flip) -> str | None:
         return "kernels count rows and entries in int32"
     if A.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
         return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
-    return no_dense_fold(semiring, A, x, rows, flip=flip) or no_scalars(semiring, A, x, flip)
+    return no_fold(semiring, A) or no_scalars(semiring, A, x, flip)
 
 
 def no_scalars(semiring, A, x, flip, addition=True) -> str | None:
@@ -81,6 +81,20 @@ def _functions(semiring, A, x, flip):
     return (semiring.mul.name, mul, (A.dtype, x.dtype)), (semiring.add.name, combine, (term, term))
 
 
+def _no_groups(semiring, A, x, rows, *, flip) -> str | None:
+    if not isinstance(rows, Rows) or rows.groups is None:
+        return "`prepare(A, for_=...)` has not found the entries in aligned pairs or fours"
+    return _no_values(semiring, A, x, rows, flip=flip)
+
+
+@register("groups", pieces, backend="pallas", refuse=_no_groups)
+def _groups(semiring, A, x, rows, *, flip):
+    """As merge_path, a column index for each pair or four of entries."""
+    groups, of = rows.groups, scalars(semiring, A, x, flip)
+    return csr_spmv(groups.indptr, groups.indices, A.data, x, semiring=of, width=groups.width)
+
+
+@register("merge_path", pieces, backend="pallas", refuse=_not_here)
 def _merge_path(semiring, A, x, rows, *, flip):
     """Rows and entries shared evenly by the warps of one launch; nothing prepared."""
     indices = A.indices
@@ -94,47 +108,23 @@ def _merge_path(semiring, A, x, rows, *, flip):
     return csr_spmv(A.indptr, indices, A.data, x, semiring=of)
 
 
-def _no_groups(semiring, A, x, rows, *, flip) -> str | None:
-    if not isinstance(rows, Rows) or rows.groups is None:
-        return "`prepare(A, for_=...)` has not found the entries in aligned pairs or fours"
-    return _no_values(semiring, A, x, rows, flip=flip)
+def _padded(format):
+    def refuse(semiring, A, x, rows, *, flip) -> str | None:
+        if A.transposed:
+            return "the arrays list the entries by column"
+        return _no_values(semiring, A, x, rows, flip=flip)
+
+    return serves(format, reads="rows that are padded", refuse=refuse)
 
 
-def _groups(semiring, A, x, rows, *, flip):
-    """As merge_path, a column index for each pair or four of entries."""
-    groups, of = rows.groups, scalars(semiring, A, x, flip)
-    return csr_spmv(groups.indptr, groups.indices, A.data, x, semiring=of, width=groups.width)
-
-
-op.register("groups", backend="pallas", refuse=_no_groups, batched=columns_vectorised(pieces))(
-    _groups
-)
-op.register("merge_path", backend="pallas", refuse=_not_here, batched=columns_vectorised(pieces))(
-    _merge_path
-)
-
-
-def _padded_not_here(semiring, A, x, rows, *, flip) -> str | None:
-    if A.transposed:
-        return "the arrays list the entries by column"
-    return _no_values(semiring, A, x, rows, flip=flip)
-
-
+@register("ell_rows", ell, backend="pallas", refuse=_padded(ELL))
 def _ell_rows(semiring, A, x, rows, *, flip):
     """A thread a row, position by position."""
     return padded_spmv(A.indices, A.data, x, A.shape[0], semiring=scalars(semiring, A, x, flip))
 
 
+@register("sell_rows", sell, backend="pallas", refuse=_padded(SELL))
 def _sell_rows(semiring, A, x, rows, *, flip):
     """A thread a row, slice by slice."""
     how = {"semiring": scalars(semiring, A, x, flip), "slices": (A.slice_ptr, A.order)}
     return padded_spmv(A.indices, A.data, x, A.shape[0], **how)
-
-
-for _format, _run, _columns in ((ELL, _ell_rows, ell), (SELL, _sell_rows, sell)):
-    op.register(
-        f"{_format.format}_rows",
-        backend="pallas",
-        refuse=serves(_format, reads="rows that are padded", refuse=_padded_not_here),
-        batched=columns_vectorised(_columns),
-    )(_run)

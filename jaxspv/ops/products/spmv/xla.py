@@ -23,6 +23,7 @@ from jax import Array, lax
 
 from ...._core.reductions import ROUNDED, fold, sum_in_double
 from ..common.product import take
+from ..row_layouts.bins import take_inside
 
 UNROLL = 8  # pieces up to this width are folded by an unrolled chain, wider ones by lax.reduce
 MOST_SCATTERED = (
@@ -68,11 +69,11 @@ def csr_spmv(
 
     def term(entry: jax.Array, end: jax.Array) -> jax.Array:
         index = jnp.minimum(entry, nse - 1)
-        column = jnp.clip(_take(indices, index), 0, x.shape[0] - 1)
-        value = _take(data, index) if data.ndim else data
+        column = jnp.clip(take_inside(indices, index), 0, x.shape[0] - 1)
+        value = take_inside(data, index) if data.ndim else data
         value = value.reshape(value.shape + (1,) * (entry.ndim + len(batch) - value.ndim))
         shape = entry.shape + batch
-        product = mul(jnp.broadcast_to(value, shape), _take(x, column))
+        product = mul(jnp.broadcast_to(value, shape), take_inside(x, column))
         present = (entry < end).reshape(entry.shape + (1,) * len(batch))
         return jnp.where(present, product, jnp.asarray(identity, product.dtype))
 
@@ -100,10 +101,10 @@ def _pieces(indptr: jax.Array, capacity: int, width: int) -> tuple[jax.Array, ..
     pieces_end = jnp.cumsum(-(-length // width), dtype=indptr.dtype)
     marks = jnp.zeros(capacity, indptr.dtype).at[pieces_end].add(1, mode="drop")
     row = jnp.cumsum(marks, dtype=indptr.dtype)
-    first = jnp.where(row > 0, _take(pieces_end, jnp.maximum(row - 1, 0)), 0)
+    first = jnp.where(row > 0, take_inside(pieces_end, jnp.maximum(row - 1, 0)), 0)
     piece = jnp.arange(capacity, dtype=indptr.dtype)
-    begin = _take(indptr, row) + (piece - first) * width
-    end = _take(indptr, jnp.minimum(row + 1, indptr.shape[0] - 1))
+    begin = take_inside(indptr, row) + (piece - first) * width
+    end = take_inside(indptr, jnp.minimum(row + 1, indptr.shape[0] - 1))
     # Computed once: fused into the unrolled chain they would be gathered anew for every slot.
     return *lax.optimization_barrier((row, begin, end)), pieces_end
 
@@ -124,21 +125,16 @@ def _fold_pieces(
     def step(state):
         stride, partial = state
         other = jnp.minimum(place + stride, capacity - 1)
-        same = (_take(row, other) == row) & (place + stride < capacity)
-        both = combine(partial, _take(partial, other))
+        same = (take_inside(row, other) == row) & (place + stride < capacity)
+        both = combine(partial, take_inside(partial, other))
         return 2 * stride, jnp.where(same.reshape(-1, *trailing), both, partial)
 
     most = jnp.max(pieces)
     state = jnp.ones((), row.dtype), lax.optimization_barrier(folded)
     _, folded = lax.while_loop(lambda state: state[0] < most, step, state)
     first = jnp.minimum(pieces_end - pieces, capacity - 1)
-    y = _take(folded, first)
+    y = take_inside(folded, first)
     return jnp.where((pieces > 0).reshape(-1, *trailing), y, jnp.asarray(identity, y.dtype))
-
-
-def _take(array: jax.Array, index: jax.Array) -> jax.Array:
-    """The index is in bounds by construction."""
-    return array.at[index].get(mode="promise_in_bounds")
 
 
 MOST_UNROLLED = 64  # positions up to so many are folded by an unrolled chain

@@ -64,15 +64,8 @@ def apply(
     A = operand("A", A)
     options = Options(mask, accum, out, replace, nse)
     op, scalar, static = bound(op, left, right, thunk)
-    return call(
-        _apply,
-        (A, op, scalar),
-        options,
-        static=static,
-        format=format_of(A),
-        dense=is_dense(A),
-        keeps=True,
-    )
+    how = {"static": static, "format": format_of(A), "dense": is_dense(A)}
+    return call(_apply, (A, op, scalar), options, **how, keeps=True)
 
 
 def bound(op: Any, left: Any, right: Any, thunk: Any) -> tuple[Any, Any, dict[str, Any]]:

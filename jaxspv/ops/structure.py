@@ -299,20 +299,11 @@ def build(
         joined = dup
     else:  # a scan of runs combines from the left: first, second and others mean what they say
         joined = Monoid(as_binary(dup), 0, dtypes="biufc")
+    how: dict[str, Any] = {"dup": joined, "nse": nse, "index_dtype": index_dtype}
     if isinstance(indices, tuple) and len(indices) == 2:
-        rows, cols = indices
-        return from_edges(
-            rows,
-            cols,
-            values,
-            shape=shape,
-            dup=joined,
-            nse=nse,
-            format=format,
-            index_dtype=index_dtype,
-        )
+        return from_edges(*indices, values, shape=shape, format=format, **how)
     n = shape[0] if isinstance(shape, tuple) else shape
-    return vector_from_entries(indices, values, n, dup=joined, nse=nse, index_dtype=index_dtype)
+    return vector_from_entries(indices, values, n, **how)
 
 
 def _check_places(indices: Any) -> None:

@@ -247,5 +247,5 @@ def test_bad_arguments():
         jsp.learning.sample_neighbors(3, A, [0], 1)
     with pytest.raises(ValueError, match="`p` must be a Python number above 0"):
         jsp.learning.random_walk(KEY, A, [0], 1, p=0)
-    with pytest.raises(ValueError, match="`length` must not be negative"):
+    with pytest.raises(ValueError, match="`length` must lie in"):
         jsp.learning.random_walk(KEY, A, [0], -1)

@@ -17,6 +17,7 @@ from ..._core.eager.kept import kept
 from ..._core.indices import within
 from ..._core.pytree import is_concrete, result_tuple
 from ...algorithms.common.sources import refuse_names
+from ...construct.arguments import check_range, checked_indices
 from ...formats import SparseMatrix
 from ...formats.base import ours
 from ...generators.graphs import check_key
@@ -213,13 +214,10 @@ def check_nodes(name: str, nodes: Any, n: int) -> Array:
         ValueError: a concrete one is not in [0, n]; n itself is where there is no vertex.
     """
     refuse_names(name, nodes)
-    concrete = is_concrete(nodes)
-    array = np.asarray(nodes) if concrete else jnp.asarray(nodes)
-    if not jnp.issubdtype(array.dtype, jnp.integer) and array.size:
-        raise TypeError(f"`{name}` must be integers; got {array.dtype}.")
-    if concrete and array.size and (array.min() < 0 or array.max() > n):
-        wrong = array.min() if array.min() < 0 else array.max()
-        raise ValueError(f"`{name}` must lie in [0, {n}); got {wrong}.")
+    array = checked_indices(name, nodes)
+    if is_concrete(array):
+        held = np.asarray(array)
+        check_range(name, held[held != n], n)
     return jnp.asarray(within(array, n)) if array.size else jnp.zeros(array.shape, jnp.int32)
 
 

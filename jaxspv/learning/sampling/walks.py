@@ -12,7 +12,7 @@ from jax import Array
 
 from ..._core.batching import batch_any, scan, while_loop
 from ..._core.indices import lower_bound
-from ...generators.graphs import check_key
+from ...generators.graphs import check_key, check_size
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import take
 from ...shapes import Int, Key, Matrix, Sources
@@ -59,10 +59,7 @@ def random_walk(
     [[0, 1, 2, 3], [2, 3, 4, 4]]
     """
     G = as_graph(G, "`random_walk`", ())
-    if isinstance(length, bool) or not isinstance(length, (int, np.integer)):
-        raise TypeError(f"`length` must be an integer; got {length!r}.")
-    if length < 0:
-        raise ValueError(f"`length` must not be negative; got {length}.")
+    check_size("length", length, 2**31 - 2)
     for name, value in (("p", p), ("q", q)):
         if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
             raise ValueError(f"`{name}` must be a Python number above 0; got {value!r}.")

@@ -51,6 +51,12 @@ def _tangent(primals, tangents, values):
     return pushed(semiring, A, X, Y, parts, perturbed=perturbed)
 
 
+def _ends(backend, semiring, A, X, Y) -> tuple[ByEntry, list[Any]]:
+    operands = (semiring, X, Y, None)
+    ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
+    return ends, jax.tree.leaves(operands)
+
+
 def _pushed(backend, semiring, A, X, Y, parts, *, perturbed):
     """The tangent of the values, by values of other operands or in chunks of entries."""
     if is_ordinary(semiring, X, Y):
@@ -58,9 +64,7 @@ def _pushed(backend, semiring, A, X, Y, parts, *, perturbed):
         x, y = (next(given) if on else None for on in perturbed)
         sides = [] if x is None else [op(semiring, A, x, Y)]
         return functools.reduce(jnp.add, sides if y is None else [*sides, op(semiring, A, X, y)])
-    operands = (semiring, X, Y, None)
-    ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
-    leaves = jax.tree.leaves(operands)
+    ends, leaves = _ends(backend, semiring, A, X, Y)
     given = iter(parts)
     dots = [next(given) if on else None for on in perturbed]
 
@@ -77,9 +81,7 @@ def _pulled(backend, semiring, A, X, Y, g, *, perturbed):
         sides = ((A, Y), (A.T, X))
         wanted = [side for side, on in zip(sides, perturbed, strict=True) if on]
         return [by_heads(M, g, v) for M, v in wanted]
-    operands = (semiring, X, Y, None)
-    ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
-    leaves = jax.tree.leaves(operands)
+    ends, leaves = _ends(backend, semiring, A, X, Y)
 
     def step(sums, row, col, g):
         local = ends.local(leaves, row, col, [])
@@ -126,9 +128,7 @@ op.tangent, op.types = _tangent, _types
 
 
 def values_in_chunks(backend, semiring: Semiring, A: SparseMatrix, X: Array, Y: Array) -> Array:
-    operands = (semiring, X, Y, None)
-    ends = ByEntry.of(inner, A, operands, chunk_for(backend, X, Y))
-    leaves = jax.tree.leaves(operands)
+    ends, leaves = _ends(backend, semiring, A, X, Y)
     return ends.over(lambda _, r, c: (None, ends.at(ends.local(leaves, r, c, []))), None)[1]
 
 

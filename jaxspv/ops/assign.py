@@ -22,7 +22,7 @@ from ..formats.stored import Stored
 from ..shapes import Allowed, Number, Operand, Places
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
 from .write_rule.entries import Entries, entries_of, keep, sort_entries, spread
-from .write_rule.index import Index, as_index, check_distinct
+from .write_rule.index import Index, as_indices, check_distinct
 from .write_rule.on_host import csr_like, is_listed, is_on_host, listed
 from .write_rule.write import allowed_at, as_accum, cast, merge
 
@@ -115,12 +115,7 @@ def subassign(
 
 def _run(C, value, i, j, options: Options, sub: bool) -> Any:
     C = operand("C", C)
-    if C.ndim == 1 and j is not None:
-        raise TypeError("a vector has one index; got `j` too.")
-    indices = tuple(
-        as_index(name, index, extent)
-        for name, index, extent in zip("ij", (i, j)[: C.ndim], C.shape, strict=False)
-    )
+    indices = as_indices(C, i, j)
     for name, index in zip("ij", indices, strict=False):
         check_distinct(name, index)
     local = tuple(x.size for x in indices if not (x.point and C.ndim == 2))

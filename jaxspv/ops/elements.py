@@ -7,13 +7,11 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from ..formats import SparseMatrix
-from ..formats.vector import SparseVector
 from ..shapes import Bool, Count, Number, Operand, Shaped, Sparse
 from .assign import subassign
 from .write_rule.call import Options, call, format_of, operand
 from .write_rule.entries import Entries, element, entries_of, find, keep
-from .write_rule.index import as_index
+from .write_rule.index import as_indices
 
 
 def get_element(
@@ -40,7 +38,7 @@ def get_element(
     -1.0
     """
     M = operand("A", A)
-    value, found = element(M, _place(M, i, j))
+    value, found = element(M, _places(M, i, j))
     return jnp.where(found, value, jnp.asarray(fill, value.dtype))
 
 
@@ -61,7 +59,7 @@ def has_element(A: Operand, i: Count, j: Count | None = None) -> Bool[Array, ""]
     True
     """
     M = operand("A", A)
-    return element(M, _place(M, i, j))[1]
+    return element(M, _places(M, i, j))[1]
 
 
 def set_element(
@@ -109,14 +107,11 @@ def remove_element(C: Sparse, i: Count, j: Count | None = None) -> Any:
     [2]
     """
     M = operand("C", C)
-    return call(_remove, (M, _place(M, i, j)), Options(), format=format_of(M))
+    return call(_remove, (M, _places(M, i, j)), Options(), format=format_of(M))
 
 
-def _place(A: SparseMatrix | SparseVector, i: Any, j: Any) -> tuple[Any, ...]:
-    return tuple(
-        as_index(name, index, extent).values
-        for name, index, extent in zip("ij", (i, j)[: A.ndim], A.shape, strict=False)
-    )
+def _places(A: Any, i: Any, j: Any) -> tuple[Any, ...]:
+    return tuple(index.values for index in as_indices(A, i, j))
 
 
 def _remove(C, place) -> Entries:

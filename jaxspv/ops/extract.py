@@ -29,7 +29,7 @@ from .write_rule.entries import (
     sort_entries,
     take,
 )
-from .write_rule.index import Index, as_index
+from .write_rule.index import Index, as_index, as_indices
 from .write_rule.on_host import csr_like, is_on_host, listed, padded
 
 
@@ -77,16 +77,17 @@ def extract(
     """
     M = operand("A", A)
     options = Options(mask, accum, out, replace, nse)
-    if M.ndim == 1:
-        return _extract_vector(M, i, j, options)
-    M = with_pattern(M)
-    rows, cols = as_index("i", i, M.shape[0]), as_index("j", j, M.shape[1])
-    if rows.point and cols.point:
+    M = with_pattern(M) if M.ndim == 2 else M
+    indices = as_indices(M, i, j)
+    if all(index.point for index in indices):
         if options.writes:
             raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
-        if not _on_host(M, options, rows, cols):
-            return _element(M, rows, cols)
-        return _stored_at(M, rows, cols) if M.row_sorted else _stored_at(M.T, cols, rows)
+        if M.ndim == 1 or not _on_host(M, options, *indices):
+            return _element(M, *indices)
+        return _stored_at(M, *indices) if M.row_sorted else _stored_at(M.T, *indices[::-1])
+    if M.ndim == 1:
+        return call(_subvector, (M, *indices), options, dense=is_dense(M))
+    rows, cols = indices
     if _on_host(M, options, rows, cols):
         if M.row_sorted:
             return _by_scipy(M, rows, cols)
@@ -146,17 +147,6 @@ def _from_host(A: CSR, arrays: tuple[Any, ...], rows: Index, cols: Index) -> Any
     count = scalar(data.size, A.index_dtype)
     data, indices = padded(data, capacity, 0, A.dtype), padded(indices, capacity, n, A.index_dtype)
     return SparseVector(data, indices, count, A.overflow, (n,))
-
-
-def _extract_vector(u, i, j, options) -> Any:
-    if j is not None:
-        raise TypeError("a vector has one index; got `j` too.")
-    index = as_index("i", i, u.shape[0])
-    if index.point:
-        if options.writes:
-            raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
-        return _element(u, index)
-    return call(_subvector, (u, index), options, dense=is_dense(u))
 
 
 @jax.jit

@@ -134,6 +134,20 @@ def as_index(name: str, index: Any, extent: int) -> Index:
     return Index(values, size=values.shape[0], extent=extent, point=point)
 
 
+def as_indices(A: Any, i: Any, j: Any) -> tuple[Index, ...]:
+    """`as_index` of i for a vector, of i and j for a matrix.
+
+    Raises:
+        IndexError, TypeError: as `as_index`; a vector gets two indices.
+    """
+    if A.ndim == 1 and j is not None:
+        raise TypeError("a vector has one index; got `j` too.")
+    return tuple(
+        as_index(name, index, extent)
+        for name, index, extent in zip("ij", (i, j), A.shape, strict=False)
+    )
+
+
 def check_distinct(name: str, index: Index) -> None:
     """Assignment to a place twice is undefined in GraphBLAS.
 

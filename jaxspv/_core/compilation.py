@@ -259,8 +259,9 @@ class _Programs:
         fn, static, platform, where = key
 
         def run(*leaves):
-            if key in self.programs:  # a cycle of references would keep what is dropped
-                self.programs[key].traced += 1
+            program = self.programs.get(key)  # by name: a cycle would keep what is dropped
+            if program is not None:
+                program.traced += 1
             while len(self) > self.most:
                 oldest, _ = min(list(self.programs.items()), key=lambda item: item[1].used)
                 self.programs.pop(oldest, None)

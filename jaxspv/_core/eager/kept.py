@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -30,16 +31,17 @@ class _Kept:
     def values(self, arrays: tuple[Any, ...]) -> dict[Hashable, Any]:
         """The values of these arrays, by name."""
         key = tuple(map(id, arrays))
-        if key not in self.entries:
-            references = [weakref.ref(a, lambda _: self.entries.pop(key, None)) for a in arrays]
-            self.entries[key] = {}, references
-            self.shrink()
-        self.entries.move_to_end(key)
-        return self.entries[key][0]
+        entry = self.entries.pop(key, None)  # another thread may drop it at any time
+        if entry is None:
+            entry = {}, [weakref.ref(a, lambda _: self.entries.pop(key, None)) for a in arrays]
+        self.entries[key] = entry
+        self.shrink()
+        return entry[0]
 
     def shrink(self) -> None:
         while len(self.entries) > self.most:
-            self.entries.popitem(last=False)
+            with contextlib.suppress(KeyError):
+                self.entries.popitem(last=False)
 
 
 KEPT = _Kept(16)

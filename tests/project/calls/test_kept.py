@@ -61,6 +61,12 @@ def test_a_matrix_is_compared_with_its_transpose_once(monkeypatch):
         count.pop()  # of another matrix
 
 
+def test_another_thread_may_drop_an_entry(looked, monkeypatch):
+    monkeypatch.setattr(kept._Kept, "shrink", lambda cache: cache.entries.clear())
+    np.testing.assert_array_equal(jsp.sssp(matrix(), 0).distances[:3], [0, 4, 5])
+    assert len(looked) == 1
+
+
 def test_nothing_is_kept_alive_and_only_so_many_matrices(looked):
     A = matrix()
     jsp.sssp(A, 0)

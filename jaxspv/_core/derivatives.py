@@ -87,10 +87,8 @@ def _materialise(leaf):
 def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: Any) -> list[Any]:
     """Cotangents of the leaves of `operands` that are types, of a map linear in them; else None."""
     leaves, tree = jax.tree.flatten(operands)
-    types = [x if isinstance(x, jax.ShapeDtypeStruct) else None for x in leaves]
-    zeros = [
-        x if t is None else jnp.zeros(t.shape, t.dtype) for x, t in zip(leaves, types, strict=True)
-    ]
+    unknown = [isinstance(x, jax.ShapeDtypeStruct) for x in leaves]
+    zeros = [jnp.zeros(x.shape, x.dtype) if u else x for x, u in zip(leaves, unknown, strict=True)]
     leaves = alike([*zeros, *jax.tree.leaves(cotangent)])[: len(zeros)]  # as they were bound
     at, result = tree.unflatten(leaves), jax.tree.map(jnp.zeros_like, cotangent)
 
@@ -98,4 +96,5 @@ def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: 
         dots = [symbolic_zero(x) if t is None else t for x, t in zip(leaves, live, strict=True)]
         return instantiate(result, tangent(at, tree.unflatten(dots), result))
 
-    return jax.linear_transpose(of, types)(cotangent)[0]
+    live = [x if u else None for x, u in zip(leaves, unknown, strict=True)]
+    return jax.linear_transpose(of, live)(cotangent)[0]

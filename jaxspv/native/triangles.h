@@ -13,6 +13,8 @@
 
 namespace jaxspv {
 
+constexpr Id kSpare = 4;  // more numbers of vertices behind the edges
+
 // The edges to an end of higher rank, in the order of their rows; `slot`: where each is stored.
 struct Upward {
   std::unique_ptr<Id[]> ptr, idx, slot;
@@ -25,7 +27,7 @@ Upward upward(Team& team, const Matrix& g, bool slots) {
   const Id m = g.ptr[g.rows];
   Upward up{buffer<Id>(int64_t(g.rows) + 1), nullptr, nullptr};
   if (team.size() == 1) {  // one pass; what is written last in a row may be overwritten by the next
-    up.idx = buffer<Id>(int64_t(m) + 1);
+    up.idx = buffer<Id>(int64_t(m) + kSpare);
     if (slots) up.slot = buffer<Id>(int64_t(m) + 1);
     Id to = up.ptr[0] = 0;
     for (Id u = 0; u < g.rows; up.ptr[++u] = to)
@@ -34,6 +36,7 @@ Upward upward(Team& team, const Matrix& g, bool slots) {
         if (slots) up.slot[to] = e;
         to += rank(u) < rank(g.idx[e]);
       }
+    std::fill_n(up.idx.get() + to, kSpare, 0);
     return up;
   }
   team.blocks(g.rows, 1 << 12, [&](int64_t begin, int64_t end, int) {
@@ -45,7 +48,8 @@ Upward upward(Team& team, const Matrix& g, bool slots) {
   });
   up.ptr[0] = 0;
   for (Id u = 0; u < g.rows; ++u) up.ptr[u + 1] += up.ptr[u];
-  up.idx = buffer<Id>(up.ptr[g.rows]);
+  up.idx = buffer<Id>(int64_t(up.ptr[g.rows]) + kSpare);
+  std::fill_n(up.idx.get() + up.ptr[g.rows], kSpare, 0);
   if (slots) up.slot = buffer<Id>(up.ptr[g.rows]);
   team.blocks(g.rows, 1 << 12, [&](int64_t begin, int64_t end, int) {
     for (Id u = Id(begin); u < end; ++u)
@@ -58,12 +62,46 @@ Upward upward(Team& team, const Matrix& g, bool slots) {
   return up;
 }
 
+// The triangles where no vertex has more than four edges to higher rank: rows are compared four by four.
+template <class Team>
+int64_t count_in_fours(Team& team, const Matrix& l) {
+  typedef Id Four __attribute__((vector_size(16)));
+  auto row = [&](Id v, Id none) {
+    Four some;
+    std::memcpy(&some, l.idx + l.ptr[v], sizeof some);
+    return Four{0, 1, 2, 3} < degree(l, v) ? some : Four{} + none;
+  };
+  // Rows of fewer edges are passed over where they are many.
+  const Id least = l.ptr[l.rows] < l.rows + l.rows / 4 ? 2 : 0;
+  std::atomic<int64_t> total{0};
+  constexpr Id kRows = 1 << 14;
+  team.each((int64_t(l.rows) + kRows - 1) / kRows, [&](int64_t piece, int) {
+    Four closed = {};
+    for (Id u = Id(piece * kRows), end = Id(std::min<int64_t>(l.rows, (piece + 1) * kRows)); u < end; ++u) {
+      const Id *const edges = l.idx + l.ptr[u], count = degree(l, u);
+      if (count < least) continue;
+      const Four mine = row(u, -1);
+      auto add = [&](Id k) {
+        const Four other = row(edges[k], -2);
+        closed -= ((other == mine[0]) | (other == mine[1]) | (other == mine[2]) | (other == mine[3])) & -Id(k < count);
+      };
+      add(0), add(1);
+      if (count > 2) add(2), add(3);
+    }
+    total += int64_t(closed[0]) + closed[1] + closed[2] + closed[3];
+  });
+  return total;
+}
+
 // The number of triangles; `edges`: of edges to higher rank, n of them where no edge is a loop.
 template <class Team>
 int64_t count_triangles(Team& team, const Matrix& g, int64_t* edges) {
   const Upward up = upward(team, g, false);
   const Matrix l = up.matrix(g.rows);
   *edges = l.ptr[g.rows];
+  Id most = 0;
+  for (Id u = 0; u < g.rows; ++u) most = std::max(most, degree(l, u));
+  if (most <= 4) return count_in_fours(team, l);
   std::vector<std::vector<uint8_t>> marks(team.size());
   std::atomic<int64_t> total{0};
   team.blocks(g.rows, 512, [&](int64_t begin, int64_t end, int me) {

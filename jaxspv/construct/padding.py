@@ -65,16 +65,13 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
         if not least <= size < LIMIT:
             raise ValueError(f"`{name}` must be from {least} to {LIMIT - 1}; got {size}.")
     slots, rows, overflow = nse - out.nse, n - graph.n, out.overflow
+    arrays = out.data, out.indices, out.indptr
     if traced:
         overflow = overflow | (out.indptr[-1] > nse)
-        indptr = jnp.minimum(out.indptr, nse)
-        data, indices, indptr = _padded(out.data, out.indices, indptr, slots, rows, jnp)
-    elif on_gpu(out.indices):
-        data, indices, indptr = _padded(out.data, out.indices, out.indptr, slots, rows, jnp)
-    else:
-        data, indices, indptr = (np.asarray(x) for x in (out.data, out.indices, out.indptr))
-        made = _padded(data, indices, indptr, slots, rows, np)
-        data, indices, indptr = map(jnp.asarray, made)
+        arrays = out.data, out.indices, jnp.minimum(out.indptr, nse)
+    xp: Any = jnp if traced or on_gpu(out.indices) else np
+    data, indices, indptr = map(xp.asarray, arrays)
+    data, indices, indptr = map(jnp.asarray, _padded(data, indices, indptr, slots, rows, xp))
     padded = CSR(data, indices, indptr, overflow, (n, n), out.sorted, out.unique)
     return dataclasses.replace(
         graph, out=padded, num_vertices=jnp.asarray(np.asarray(graph.n, np.int32))

@@ -79,7 +79,10 @@ def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, list[Iterable[d
     """
     near = dict(graph.adjacency())  # what a class of the user's own may have changed
     if not all(type(neighbors) is dict for neighbors in near.values()):  # views: their len may lie
-        near = {node: dict(_mapping(graph, node, found).items()) for node, found in near.items()}
+        near = {  # some classes of NetworkX's own yield bare sets of neighbours
+            node: dict((found if hasattr(found, "items") else graph[node]).items())
+            for node, found in near.items()
+        }
     nodes = list(near)
     degrees = np.fromiter(map(len, near.values()), np.int64, len(nodes))
     index = dict(zip(nodes, range(len(nodes)), strict=True))
@@ -95,11 +98,6 @@ def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, list[Iterable[d
         row, col = np.repeat(row, parallel), np.repeat(col, parallel)
         data = list(map(_values, bundles))
     return nodes, row, col, data
-
-
-def _mapping(graph: Any, node: Any, neighbors: Any) -> Any:
-    """Neighbours with attributes; some classes of NetworkX's own yield bare sets of them."""
-    return neighbors if hasattr(neighbors, "items") else graph[node]
 
 
 def to_networkx(

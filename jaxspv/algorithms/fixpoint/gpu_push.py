@@ -55,12 +55,6 @@ def not_persistent(call: Call) -> str | None:
     return None
 
 
-def _adds_lengths(semiring, graph, x0) -> bool:
-    """Whether the fixpoint is one of shortest paths."""
-    least = semiring.add.op is operators.minimum
-    return least and semiring.mul.fn in _SUMS and graph.dtype == x0.dtype
-
-
 def _extend(semiring):
     def mul(x, a):
         return semiring.add.admit(semiring.mul(x, a))
@@ -86,7 +80,8 @@ def persistent(call: Call) -> tuple[Array, Array, Array, Array]:
     semiring, graph, x0, *_ = call
     layout = _layout_of(graph) or {}
     out, delta = graph.out, None
-    if _adds_lengths(semiring, graph, x0) and "widths" in layout:
+    of_lengths = semiring.add.op is operators.minimum and semiring.mul.fn in _SUMS
+    if of_lengths and graph.dtype == x0.dtype and "widths" in layout:
         top = semiring.add.identity_of(x0.dtype)[()]
         delta = jnp.where(jnp.any(x0 < 0), top, layout["widths"].kernel)
     x, rounds, status = kernel(

@@ -116,7 +116,10 @@ def read_entries(file: Any, header: Header) -> Columns:
     if len(values) != header.entries:
         raise ValueError(f"it claims {header.entries} entries; it has {len(values)}")
     if header.layout == "array":
-        row, col = _column_by_column(header)
+        if header.symmetry == "general":  # column by column
+            col, row = np.divmod(np.arange(header.entries), max(header.rows, 1))
+        else:  # the lower triangle
+            col, row = np.triu_indices(header.rows, int(header.symmetry == "skew-symmetric"))
         row, col, values = (each[values != 0] for each in (row, col, values))
     return mirrored(row, col, values, header.symmetry)
 
@@ -173,15 +176,6 @@ def _columns(lines: list[str], header: Header) -> Columns:
             raise ValueError(f"is out of a matrix of {header.rows} rows and {header.cols} columns")
     dtype = np.int32 if max(header.rows, header.cols) < 2**31 else np.int64
     return (row - 1).astype(dtype), (col - 1).astype(dtype), values
-
-
-def _column_by_column(header: Header) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the values of an array, which has a lower triangle if symmetric."""
-    if header.symmetry == "general":
-        col, row = np.divmod(np.arange(header.entries), max(header.rows, 1))
-    else:
-        col, row = np.triu_indices(header.rows, int(header.symmetry == "skew-symmetric"))
-    return row, col
 
 
 def mirrored(row: np.ndarray, col: np.ndarray, values: np.ndarray, symmetry: str) -> Columns:

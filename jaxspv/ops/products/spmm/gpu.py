@@ -10,7 +10,7 @@ from pallas_kernels.products.spmm import NARROW, Config, coo_spmm, csr_spmm
 
 from ...._core.batching import one_by_one
 from ..spmv.gpu import SCALARS, no_scalars, scalars
-from .xla import columns_together, no_dense_fold, op, result_dtype, widened
+from .xla import no_dense_fold, register, result_dtype, widened
 
 SCATTERED = 64  # columns up to which atomics cost less than a sort of the entries by row
 
@@ -34,17 +34,6 @@ def _wide(v):
     return jax.ShapeDtypeStruct(v.shape, "float32") if v.dtype.name in NARROW else v
 
 
-def _merge_path(semiring, A, X, transposed, *, flip):
-    """Rows and entries shared evenly by groups of lanes, which have the columns; one launch."""
-    A, dtype = A.asformat("csr"), result_dtype(semiring, A, X, flip)
-    if X.dtype.name in NARROW and dtype.name not in ("float32", X.dtype.name):
-        A, X = widened(A, X, dtype)
-    how = scalars(semiring, _wide(A), _wide(X), flip)
-    config = Config(dtype, log_sum=semiring.add.sums_exponentials)
-    y = csr_spmm(A.indptr, A.indices, A.data, X, semiring=how, config=config)
-    return y.astype(dtype)
-
-
 def _not_scattered(semiring, A, X, transposed, *, flip) -> str | None:
     """Why the entries of columns are not added in place."""
     if A.compressed != 1:
@@ -57,6 +46,7 @@ def _not_scattered(semiring, A, X, transposed, *, flip) -> str | None:
     return _not_here(semiring, A, X, transposed, flip=flip)
 
 
+@register("scatter", one_by_one, backend="pallas", refuse=_not_scattered)
 def _scatter(semiring, A, X, transposed, *, flip):
     """The entries as they lie, each product added in place by atomics; one launch."""
     dtype = result_dtype(semiring, A, X, flip)
@@ -65,15 +55,13 @@ def _scatter(semiring, A, X, transposed, *, flip):
     return coo_spmm(row, col, data, X, A.shape[0], semiring=how).astype(dtype)
 
 
-op.register(
-    "scatter",
-    backend="pallas",
-    refuse=_not_scattered,
-    batched=columns_together(_scatter, one_by_one),
-)(_scatter)
-op.register(
-    "merge_path",
-    backend="pallas",
-    refuse=_not_here,
-    batched=columns_together(_merge_path, one_by_one),
-)(_merge_path)
+@register("merge_path", one_by_one, backend="pallas", refuse=_not_here)
+def _merge_path(semiring, A, X, transposed, *, flip):
+    """Rows and entries shared evenly by groups of lanes, which have the columns; one launch."""
+    A, dtype = A.asformat("csr"), result_dtype(semiring, A, X, flip)
+    if X.dtype.name in NARROW and dtype.name not in ("float32", X.dtype.name):
+        A, X = widened(A, X, dtype)
+    how = scalars(semiring, _wide(A), _wide(X), flip)
+    config = Config(dtype, log_sum=semiring.add.sums_exponentials)
+    y = csr_spmm(A.indptr, A.indices, A.data, X, semiring=how, config=config)
+    return y.astype(dtype)

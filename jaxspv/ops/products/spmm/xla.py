@@ -55,18 +55,22 @@ def by_columns(run: Callable[[Array], Array], X: Array, held: int) -> Array:
     return lax.fori_loop(0, steps, block, jnp.zeros((shape.shape[0], k), shape.dtype))
 
 
-def columns_together(run, others=vmapped):
-    """vmap over X alone: more columns of one product; else by `others`, `one_by_one` or JAX's."""
+def register(name: str, others=vmapped, **how):
+    """Decorator: enters a form. vmap over x alone: more columns of one product; else by `others`,
+    `one_by_one` or JAX's."""
 
-    def batched(axis_size, in_batched, semiring, A, X, transposed, *, flip):
-        if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
-            one = functools.partial(run, flip=flip)
-            return others(one, axis_size, in_batched, semiring, A, X, transposed)
-        wide = jnp.moveaxis(X, 0, 1).reshape(X.shape[1], -1)
-        Y = op(semiring, A, wide, transposed, flip=flip)
-        return jnp.moveaxis(Y.reshape(Y.shape[0], axis_size, -1), 1, 0)
+    def add(run):
+        def batched(axis_size, in_batched, semiring, A, X, transposed, *, flip):
+            if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
+                one = functools.partial(run, flip=flip)
+                return others(one, axis_size, in_batched, semiring, A, X, transposed)
+            wide = jnp.moveaxis(X, 0, 1).reshape(X.shape[1], -1)
+            Y = op(semiring, A, wide, transposed, flip=flip)
+            return jnp.moveaxis(Y.reshape(Y.shape[0], axis_size, -1), 1, 0)
 
-    return batched
+        return op.register(name, batched=batched, **how)(run)
+
+    return add
 
 
 def no_dense_fold(semiring, A, X, transposed, *, flip) -> str | None:
@@ -76,6 +80,7 @@ def no_dense_fold(semiring, A, X, transposed, *, flip) -> str | None:
     return spmv.no_fold(semiring, A)
 
 
+@register("pieces", refuse=no_dense_fold)
 def _pieces(semiring, A, X, transposed, *, flip):
     """Rows in pieces of fixed width, joined by row."""
     dtype = result_dtype(semiring, A, X, flip)
@@ -88,9 +93,6 @@ def _pieces(semiring, A, X, transposed, *, flip):
 
     pieces = A.shape[0] + A.nse // piece_width(A.shape[0], A.nse)
     return by_columns(run, X, max(pieces, A.nse // 4)).astype(dtype)
-
-
-op.register("pieces", refuse=no_dense_fold, batched=columns_together(_pieces))(_pieces)
 
 
 @op.register("segments")

@@ -92,12 +92,9 @@ def _tangent(primals, tangents, y, *, flip, nse):
     semiring, A, x, allowed = primals
     semiring_dot, A_dot, x_dot, _ = tangents
     out, inner = A.rowcol()
-    place_of = jnp.full(A.shape[1] + 1, x.nse, jnp.int32)
-    place_of = place_of.at[jnp.where(x.valid(), x.indices, A.shape[1])].set(
-        jnp.arange(x.nse, dtype=jnp.int32)
-    )
-    place_of = place_of.at[A.shape[1]].set(x.nse)
-    owner = place_of[inner]
+    place_of = jnp.full(A.shape[1], x.nse, jnp.int32)
+    place_of = place_of.at[x.indices].set(jnp.arange(x.nse, dtype=jnp.int32), mode="drop")
+    owner = place_of.at[inner].get(mode="fill", fill_value=x.nse)
     valid = (out < A.shape[0]) & (owner < x.nse)
     if allowed is not None:
         valid &= allowed.at[out].get(mode="fill", fill_value=False)
@@ -105,15 +102,9 @@ def _tangent(primals, tangents, y, *, flip, nse):
     target = jnp.where(valid & (take(y.indices, target) == out), target, nse)
 
     pairs = Pairs(A.data, out, inner, x.data, owner, valid)
-    data = joined_tangent(
-        semiring,
-        pairs,
-        Factors(semiring_dot, A_dot.data, x_dot.data),
-        target,
-        y.data,
-        flip=flip,
-        ascending=getattr(A, "sorted", False),
-    )
+    dots = Factors(semiring_dot, A_dot.data, x_dot.data)
+    ascending = getattr(A, "sorted", False)
+    data = joined_tangent(semiring, pairs, dots, target, y.data, flip=flip, ascending=ascending)
     return SparseVector(data, None, None, None, y.shape)  # pyright: ignore[reportArgumentType]
 
 

@@ -16,11 +16,10 @@ from ...._core.platforms import Backend
 from ....algebra.masks import check_mask
 from ....algebra.semirings import Semiring, as_semiring, plus_times
 from ....formats import SparseMatrix
-from ....formats.base import ours
 from ....formats.vector import SparseVector
 from ....graph import Graph, linked
 from ....shapes import Allowed, DenseMatrix, Matrix, Operand, Vector
-from ...write_rule.call import Dense, Options, as_operand_mask, as_out, call, is_dense
+from ...write_rule.call import Dense, Options, as_operand_mask, as_out, call, is_dense, matrix
 from ...write_rule.capacity import finished, with_capacity, with_least_capacity
 from ...write_rule.entries import entries_of
 from ...write_rule.write import as_accum
@@ -247,10 +246,5 @@ def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Arranged |
             return (A.out.T if rows is None or A.inn is None else A.inn), rows
         columns = A.inn if sparse else None  # a push reads the columns of A: the rows of A^T
         return (A.out if columns is None else columns.T), rows
-    A = A if isinstance(A, SparseMatrix) else ours(A)
-    if not isinstance(A, SparseMatrix):
-        raise TypeError(
-            f"`A` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}. "
-            "Make one with `from_dense`, `from_scipy`, `from_edges`, ..."
-        )
+    A = matrix("A", A)
     return (A.T if flip else A), None

@@ -29,6 +29,7 @@ def get_element(
 
     Raises:
         IndexError: a concrete index is out of range.
+        TypeError: a vector gets `j`.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
@@ -53,6 +54,7 @@ def has_element(A: Operand, i: Count, j: Count | None = None) -> Bool[Array, ""]
 
     Raises:
         IndexError: a concrete index is out of range.
+        TypeError: a vector gets `j`.
 
     >>> import jaxspv as jsp
     >>> bool(jsp.graphblas.has_element(jsp.vector_from_entries([1], [0.0], 3), 1))
@@ -100,6 +102,7 @@ def remove_element(C: Sparse, i: Count, j: Count | None = None) -> Any:
 
     Raises:
         IndexError: a concrete index is out of range.
+        TypeError: a vector gets `j`.
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([1, 2], [2.0, 3.0], 3)

@@ -53,6 +53,7 @@ from .write_rule.entries import entries_of, keep
 EXTREMES = {"min": (min_, jnp.minimum), "max": (max_, jnp.maximum)}
 NUMBERS = ("float32", "float64", "int32", "int64")  # of values in C++
 NUMBER = (bool, int, float, complex, np.generic, np.ndarray, jax.Array)
+COMPARABLE = (Arithmetic, *COMPARED)
 nonzero = IndexUnaryOp(lambda x, i, j, s: x != 0, "nonzero")
 elsewhere = IndexUnaryOp(lambda x, i, j, s: (j != i + s[0]) | (i >= s[1]), "elsewhere")
 
@@ -223,10 +224,6 @@ def _true_entries(A, op, scalar, *, bind, weak) -> Any:
     return keep(e.with_data(z), e.valid() & z)
 
 
-def _unequal(A: Any, other: Any) -> Any:
-    return _compare(A, other, ne) if isinstance(other, (Arithmetic, *COMPARED)) else other is not A
-
-
 def _diagonal(A: Any, k: int) -> Array:
     length = min(A.shape[0] + min(k, 0), A.shape[1] - max(k, 0))
     if length > 0 and _has_kernels(A):
@@ -293,7 +290,7 @@ def install() -> None:
         __le__=lambda A, B: _compare(A, B, le),
         __gt__=lambda A, B: _compare(A, B, gt),
         __ge__=lambda A, B: _compare(A, B, ge),
-        __ne__=_unequal,
+        __ne__=lambda A, B: _compare(A, B, ne) if isinstance(B, COMPARABLE) else B is not A,
     )
     _fill(SciPyMatrixMethods, diagonal=lambda A, k=0: _diagonal(A, k), setdiag=_setdiag)
     base.CONVERTERS = {

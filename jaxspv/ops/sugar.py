@@ -131,17 +131,13 @@ def item(A: Any, index: Any) -> Any:
         if len(shapes[0]) == 1 and len(shapes[1]) == 1:
             return pairs(A, *index)
         if shapes[0][1:] == (1,) and shapes[1][:-1] == (1,):  # np.ix_
-            index = tuple(i.reshape(-1) for i in map(_as_array, index))
+            index = tuple(i.reshape(-1) if hasattr(i, "reshape") else np.ravel(i) for i in index)
     return extract(A, *index)
 
 
 def _is_listed(index: Any) -> bool:
     """Whether it is an array of indices, not a slice and not an integer."""
     return isinstance(index, (list, np.ndarray, jax.Array)) and np.ndim(index) > 0
-
-
-def _as_array(index: Any) -> Any:
-    return np.asarray(index) if isinstance(index, list) else index
 
 
 # ---- The operator @ ----

@@ -165,6 +165,9 @@ def test_elements():
     assert float(changed[0, 1]) == 8 and int(changed.count) == 7
     assert int(jsp.graphblas.remove_element(changed, 0, 1).count) == 6
     assert int(jax.jit(lambda i: jsp.graphblas.remove_element(A, i, 0))(9).count) == 6
+    for f in (jsp.extract, jsp.graphblas.get_element, jsp.graphblas.remove_element):
+        with pytest.raises(TypeError, match="a vector has one index; got `j` too"):
+            f(A[0], 1, 2)
     row = jax.jit(lambda i: A[i])(2)
     np.testing.assert_array_equal(row.todense(), DENSE[2])
     np.testing.assert_array_equal(A[:, 2].todense(), DENSE[:, 2])

@@ -13,6 +13,12 @@
 
 namespace jaxspv {
 
+#if defined(__AVX2__)
+constexpr int kVector = 32;  // bytes that a processor takes together
+#else
+constexpr int kVector = 16;
+#endif
+
 template <class I>
 struct Csr {
   using Id = I;

@@ -63,8 +63,7 @@ struct Terms {
 template <class Mul, class T>
 void times_eight(T factor, const Id* __restrict idx, const T* __restrict y, Id* __restrict column,
                  T* __restrict value) {
-  const Eight columns = eight(idx);
-  std::memcpy(column, &columns, sizeof columns);
+  std::memcpy(column, idx, 8 * sizeof(Id));
   for (int g = 0; g < 8; ++g) value[g] = Mul::template apply<T>(factor, y[g]);
 }
 

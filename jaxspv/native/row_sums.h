@@ -13,27 +13,22 @@ namespace jaxspv {
 template <class T>
 using Wide = Plus::Sum<T>;
 
-typedef Id Eight __attribute__((vector_size(32)));
-
-inline Eight eight(const Id* from) {
-  Eight v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
+typedef Id Ids __attribute__((vector_size(kVector)));
 
 // place[c]: how many of `count` columns are smaller than column c; behind both are 32 spare ones. No
 // branch depends on the columns.
 inline void ranks(const Id* column, Id count, Id* place) {
-  for (Id c = 0; c < count; c += 32) {
-    const Eight a = eight(column + c), b = eight(column + c + 8), d = eight(column + c + 16),
-                e = eight(column + c + 24);
-    Eight p = {}, q = {}, r = {}, s = {};
+  constexpr Id kLanes = kVector / sizeof(Id);
+  for (Id c = 0; c < count; c += 4 * kLanes) {
+    Ids a, b, d, e, p = {}, q = {}, r = {}, s = {};
+    std::memcpy(&a, column + c, kVector), std::memcpy(&b, column + c + kLanes, kVector);
+    std::memcpy(&d, column + c + 2 * kLanes, kVector), std::memcpy(&e, column + c + 3 * kLanes, kVector);
     for (Id k = 0; k < count; ++k) {
       const Id x = column[k];
       p -= x < a, q -= x < b, r -= x < d, s -= x < e;
     }
-    std::memcpy(place + c, &p, sizeof p), std::memcpy(place + c + 8, &q, sizeof q);
-    std::memcpy(place + c + 16, &r, sizeof r), std::memcpy(place + c + 24, &s, sizeof s);
+    std::memcpy(place + c, &p, kVector), std::memcpy(place + c + kLanes, &q, kVector);
+    std::memcpy(place + c + 2 * kLanes, &r, kVector), std::memcpy(place + c + 3 * kLanes, &s, kVector);
   }
 }
 
@@ -143,21 +138,21 @@ constexpr Id kFew = 16;  // products of a row that are compared with each other
 template <class Add, class T>
 Id sums_of_few(const Id* column, const T* value, Id count, Id most, Id* idx, T* sum) {
   constexpr bool wide = sizeof(T) == 8, wraps = std::is_integral_v<T> && std::is_same_v<Add, Plus>;
-  constexpr int kLanes = wide ? 4 : 8;
+  constexpr int kLanes = kVector / (wide ? 8 : 4);
   using Int = std::conditional_t<wide, int64_t, int32_t>;
   using Lane = std::conditional_t<wraps, std::make_unsigned_t<Int>, std::conditional_t<sizeof(T) == 1, Int, T>>;
-  typedef Lane Sums __attribute__((vector_size(32)));
-  typedef Int Columns __attribute__((vector_size(32)));
-  typedef Id Ids __attribute__((vector_size(4 * kLanes)));
+  typedef Lane Sums __attribute__((vector_size(kVector)));
+  typedef Int Columns __attribute__((vector_size(kVector)));
+  typedef Id Places __attribute__((vector_size(4 * kLanes)));
   Id place[kFew];
   Lane sums[kFew];
   auto columns = [&](Id c) {
-    Ids v;
+    Places v;
     std::memcpy(&v, column + c, sizeof v);
     return __builtin_convertvector(v, Columns);
   };
   auto keep = [&](Id c, Columns p, Sums s) {
-    const Ids v = __builtin_convertvector(p, Ids);
+    const Places v = __builtin_convertvector(p, Places);
     std::memcpy(place + c, &v, sizeof v), std::memcpy(sums + c, &s, sizeof s);
   };
   for (Id c = 0; c < count; c += 2 * kLanes) {

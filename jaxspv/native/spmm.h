@@ -10,12 +10,6 @@
 namespace jaxspv {
 
 constexpr Id kLongRow = 1 << 14;  // entries from which on float32 is added up in float64
-#if defined(__AVX2__)
-constexpr int kVector = 32;  // bytes
-#else
-constexpr int kVector = 16;
-#endif
-
 // `kWidth` columns of row i, whose sums stay in registers. Rows of X are fetched `kAhead` entries
 // before they are used, as they lie anywhere in memory; those of Y two rows before.
 template <class T, class Sum, class Add, class Mul, int kWidth>

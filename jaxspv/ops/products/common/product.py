@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from ...._core.derivatives import is_zero, jvp_of_perturbed
-from ...._core.reductions import gather
+from ...._core.reductions import gather, is_narrow
 from ...._core.tuples import take as take
 from ....algebra import operators
 from ....algebra.monoids import Monoid, plus
@@ -59,6 +59,15 @@ def _term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
 def result_dtype(semiring: Semiring, A: Any, x: Any, flip: bool) -> Any:
     """`term_dtype` of values of A and x; with `flip` x is the first factor."""
     return term_dtype(semiring, *((x.dtype, A.dtype) if flip else (A.dtype, x.dtype)))
+
+
+def computed_dtype(semiring: Semiring, A: Any, x: Any, flip: bool) -> Any:
+    """The dtype of A, x and their products as they are computed, float32 for narrower floats; None
+    where they differ."""
+    dtype = result_dtype(semiring, A, x, flip)
+    if is_narrow(dtype):
+        return jnp.dtype("float32")
+    return dtype if A.dtype == x.dtype == dtype else None
 
 
 def positions_as(semiring: Any, dtype: Any) -> Any:

@@ -5,20 +5,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from ...._core.reductions import is_narrow
 from ....native import bind
 from ....native.codes import codes, refused
-from ..common.product import result_dtype
+from ..common.product import computed_dtype
 from ..row_layouts.diagonals import Diagonals
 from ..spmv.api import added_in_float32, no_fold, register, segments
-
-
-def _computed(semiring, A, x, flip):
-    """The dtype of A, x and the product as they are computed, or None where they differ."""
-    dtype = result_dtype(semiring, A, x, flip)
-    if is_narrow(dtype):
-        return jnp.dtype("float32")
-    return dtype if A.dtype == x.dtype == dtype else None
 
 
 def _refuse(semiring, A, x, rows, *, flip) -> str | None:
@@ -30,7 +21,7 @@ def _refuse(semiring, A, x, rows, *, flip) -> str | None:
         return reason
     if isinstance(rows, Diagonals):
         return "the entries are arranged by diagonals, which is faster"
-    return refused(semiring, _computed(semiring, A, x, flip), flip)
+    return refused(semiring, computed_dtype(semiring, A, x, flip), flip)
 
 
 @register("native", backend="cpu", refuse=_refuse)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,7 +14,6 @@ from ...._core.batching import one_by_one
 from ...._core.compilation import array_of, on_gpu, one_program
 from ...._core.indices import index_dtype_for, narrowed
 from ...._core.platforms import Backend
-from ...._core.reductions import is_narrow
 from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring, as_semiring
 from ....formats import SparseMatrix
@@ -26,8 +24,8 @@ from ....native.codes import codes, refused
 from ...write_rule.call import Options, as_operand_mask
 from ...write_rule.write import as_accum, write_vector
 from ..common.dense_products import spmm as op
-from ..common.product import joined, positions_as
-from .xla import columns_together, no_dense_fold, result_dtype, widened
+from ..common.product import computed_dtype, joined, positions_as
+from .xla import no_dense_fold, register, result_dtype, widened
 
 
 class _How(NamedTuple):
@@ -158,13 +156,10 @@ def _not_native(semiring, A, X, transposed, *, flip) -> str | None:
         return reason
     if A.index_dtype != jnp.int32:
         return "it takes indices of 32 bits"
-    dtype = result_dtype(semiring, A, X, flip)
-    wide, x = jax.eval_shape(functools.partial(widened, dtype=dtype), A, X)
-    computed = jnp.dtype("float32") if is_narrow(dtype) else dtype
-    alike = wide.dtype == x.dtype == computed
-    return refused(semiring, x.dtype if alike else None, flip)
+    return refused(semiring, computed_dtype(semiring, A, X, flip), flip)
 
 
+@register("native", one_by_one, backend="cpu", refuse=_not_native)
 def _native(semiring, A, X, transposed, *, flip):
     """A loop in C++ over entries for each row and 16 columns; entries by column are sorted."""
     dtype = result_dtype(semiring, A, X, flip)
@@ -175,7 +170,3 @@ def _native(semiring, A, X, transposed, *, flip):
     operands = rows.indptr, rows.indices, jnp.broadcast_to(rows.data, rows.indices.shape), X
     number = codes(semiring, X.dtype, flip)
     return bind.call("spmm", Y, *operands, by_columns=by_columns, **number).astype(dtype)
-
-
-_batched = columns_together(_native, one_by_one)
-op.register("native", backend="cpu", refuse=_not_native, batched=_batched)(_native)

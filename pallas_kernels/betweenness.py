@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 from .frontier.append import put, reserve
 from .rows.flatten import flatten
-from .simt.device import DEFAULT_GRID, Grid, resident_ctas
+from .simt.device import DEFAULT_GRID, Grid
 from .simt.launch import launch
 from .simt.primitives import Simt
 from .simt.typed import Array, Value
@@ -72,7 +72,8 @@ def betweenness(
     n, count = indptr.shape[0] - 1, sources.shape[0]
     if n == 0 or count == 0:
         return jnp.zeros(n, jnp.float32), jnp.bool_(False)
-    ctas = max(1, min(grid.ctas or resident_ctas(), count, MOST_WORDS // (WORDS * n)))
+    form = grid.form()
+    ctas = form["ctas"] = max(1, min(form["ctas"], count, MOST_WORDS // (WORDS * n)))
     rows = {"indptr": indptr, "indices": indices, "in_indptr": in_indptr, "in_indices": in_indices}
     out = launch(
         lambda k, m: Searches(k, m, n, endpoints).run(count),
@@ -85,11 +86,9 @@ def betweenness(
             "infinite": ctas,
         },
         arrays=Arrays,
-        ctas=ctas,
-        threads=grid.threads or 1024,
+        **form,
         shared_words=12,
         name="betweenness",
-        interpret=grid.interpret,
     )
     return jnp.sum(out["passed"].reshape(ctas, n), axis=0), jnp.any(out["infinite"] != 0)
 

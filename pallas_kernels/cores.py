@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 
 from .rows.worklist import FOURTH, MORE, THIRD, Worklist, edges_of
-from .simt.device import DEFAULT_GRID, Grid, resident_ctas
+from .simt.device import DEFAULT_GRID, Grid
 from .simt.launch import launch
 
 STACK = 128  # capacity of the stack of a warp
@@ -73,7 +73,7 @@ def cores(
     n = indptr.shape[0] - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0), jnp.int32(0)
-    capacity, threads = Worklist.capacity(n, indices.shape[0]), grid.threads or 1024
+    capacity, form = Worklist.capacity(n, indices.shape[0]), grid.form()
 
     def kernel(k, m):
         stack, above, level = k.shared(k.threads // 32 * STACK), k.shared(4), k.shared(4)
@@ -91,11 +91,9 @@ def cores(
             "largest": 1,
             "status": 1,
         },
-        ctas=grid.ctas or resident_ctas(),
-        threads=threads,
-        shared_words=threads // 32 * STACK + Worklist.shared_words(PIECE_WORDS) + 8,
+        **form,
+        shared_words=form["threads"] // 32 * STACK + Worklist.shared_words(PIECE_WORDS) + 8,
         name="cores",
-        interpret=grid.interpret,
     )
     return out["degree"], out["largest"][0], out["status"][0]
 

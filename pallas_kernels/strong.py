@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from .rows.worklist import MORE, Worklist, edges_of
-from .simt.device import DEFAULT_GRID, Grid, resident_ctas
+from .simt.device import DEFAULT_GRID, Grid
 from .simt.launch import launch
 
 UNROLL = 2
@@ -80,11 +80,9 @@ def strong(
             "pieces": 2 * PIECE_WORDS * capacity,
             "status": 1,
         },
-        ctas=grid.ctas or resident_ctas(),
-        threads=grid.threads or 1024,
+        **grid.form(),
         shared_words=Worklist.shared_words(PIECE_WORDS),
         name="strong",
-        interpret=grid.interpret,
     )
     return out["labels"], out["status"][0]
 

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 
 from ..frontier.append import reserve
 from ..layouts.adjacency import Adjacency
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Operand, Value
@@ -120,11 +120,9 @@ def bfs_sources(
         operands,
         outputs | {"status": 1},
         arrays=Arrays,
-        ctas=grid.ctas or resident_ctas(),
-        threads=grid.threads or 1024,
+        **grid.form(),
         shared_words=8,
         name="bfs_sources",
-        interpret=grid.interpret,
     )
     tree = None
     if parents:

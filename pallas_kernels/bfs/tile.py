@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import Simt
 from ..simt.typed import Value
@@ -151,14 +151,7 @@ def tile_bfs(
         k.store(g.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
 
     found = launch(
-        kernel,
-        operands,
-        outputs,
-        ctas=grid.ctas or resident_ctas(),
-        threads=grid.threads or 1024,
-        shared_words=LISTED + 8,
-        name="tile_bfs",
-        interpret=grid.interpret,
+        kernel, operands, outputs, **grid.form(), shared_words=LISTED + 8, name="tile_bfs"
     )
     summary = found["summary"]
     trace_words = summary[2:].reshape(trace, TRACE_WORDS)

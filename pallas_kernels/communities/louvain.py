@@ -27,7 +27,7 @@ turns, and is no better: rmat14 0.065 for 0.069, coAuthorsDBLP 0.8250 for 0.8262
 import jax
 
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
+from ..simt.device import DEFAULT_GRID, Grid, target
 from ..simt.launch import launch
 from .looking import COUNTS, PARTS, ROW, SLOTS, Looking, Sizes
 
@@ -53,9 +53,9 @@ def moves(
     below 2^31 together. factor: float32, resolution over that sum. status 0: right; otherwise a
     grid barrier expired.
     """
-    n, threads = indptr.shape[0] - 1, grid.threads or 1024
+    n, form = indptr.shape[0] - 1, grid.form()
     many = 2 if target().shared_bytes >= LARGE else 1
-    table = many * SLOTS * (threads // 32)
+    table = many * SLOTS * (form["threads"] // 32)
     c = Sizes(n, table)
 
     def kernel(k, m):
@@ -80,11 +80,9 @@ def moves(
             "moved_long": 2 * n,
             "status": 1,
         },
-        ctas=grid.ctas or resident_ctas(),
-        threads=threads,
-        shared_words=2 * table + threads + 128,
+        **form,
+        shared_words=2 * table + form["threads"] + 128,
         name="louvain_moves",
-        interpret=grid.interpret,
     )
     return out["group"], out["status"][0]
 

@@ -34,7 +34,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 
 SAMPLED = 2  # neighbours of every vertex that are linked before the sample
@@ -82,11 +82,9 @@ def components(
         kernel,
         {"indptr": indptr, "indices": indices},
         {"labels": n, "status": 1},
-        ctas=grid.ctas or resident_ctas(),
-        threads=grid.threads or 1024,
+        **grid.form(),
         shared_words=SHARED,
         name="components",
-        interpret=grid.interpret,
     )
     return out["labels"], out["status"][0], out["control"][COUNT]
 

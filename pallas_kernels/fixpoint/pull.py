@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.sliced import PullRows, Sizes, operands_of, shared_words, sizes, workspace
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import Simt
 from ..simt.scalar_jaxpr import KINDS, ScalarSemiring, evaluate, hoist
@@ -96,24 +96,22 @@ def fixpoint_dense(
     operands |= {"x0": x0, "targets": targets}
     operands |= {f"vector{j}": v for j, v in enumerate(vectors)}
     operands |= {f"scalar{j}": jnp.atleast_1d(v) for j, v in enumerate(scalars)}
-    ctas = grid.ctas or resident_ctas()
+    form = grid.form()
     outputs = {
         "x": (n, x0.dtype),
         "summary": 3,
         "values_now": (p.rows.positions, x0.dtype),
         "passed": (2 * (n + 1), term if p.scaled else x0.dtype),
-        **workspace(p.rows, len(kinds), ctas, term),
+        **workspace(p.rows, len(kinds), form["ctas"], term),
     }
     outputs |= {f"own{j}": (p.rows.positions, v.dtype) for j, v in enumerate(vectors)}
     out = launch(
         lambda k, m: _Loop(k, p, m).run(),
         operands,
         outputs,
-        ctas=ctas,
-        threads=grid.threads or 1024,
+        **form,
         shared_words=shared_words(len(kinds)),
         name="fixpoint_dense",
-        interpret=grid.interpret,
     )
     summary = out["summary"]
     return out["x"], summary[0], summary[1], summary[2]

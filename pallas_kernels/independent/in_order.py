@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import ABORT, SPIN_LIMIT
 
@@ -67,7 +67,7 @@ def coloring(
     in it has colour -1. n < 2^30. status 0: right; otherwise a grid barrier expired, or a warp
     polled the neighbours that it waits for `limit` times without success.
     """
-    n, threads = indptr.shape[0] - 1, grid.threads or 512
+    n, form = indptr.shape[0] - 1, grid.form(threads=512)
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0)
     capacity = indices.shape[0] // PIECE + indices.shape[0] // LONG + 1  # each row's last is short
@@ -87,11 +87,9 @@ def coloring(
             "pending": max(indices.shape[0], 1),  # those of row v from indptr[v] on
             "pieces": PIECE_WORDS * capacity,
         },
-        ctas=grid.ctas or resident_ctas(),
-        threads=threads,
-        shared_words=threads + 4,
+        **form,
+        shared_words=form["threads"] + 4,
         name="coloring_in_order",
-        interpret=grid.interpret,
     )
     state = out["state"]
     return jnp.where(state < 0, -1 - state, -1), out["control"][ABORT]

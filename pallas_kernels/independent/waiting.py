@@ -39,7 +39,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import SPIN_LIMIT
 
@@ -77,7 +77,8 @@ def independent_set(
 def decided(rule, name, indptr, indices, priority, grid, limit):
     """The arrays of a launch that decides all vertices, one or more."""
     n = indptr.shape[0] - 1
-    ctas, threads = grid.ctas or resident_ctas(), grid.threads or 1024
+    form = grid.form()
+    ctas, threads = form["ctas"], form["threads"]
     warps = ctas * threads // 32
     capacity = -(-n // (32 * warps)) * 32  # vertices of a warp, in whole strides
     ahead = AHEAD if rule.all_ahead and indices.shape[0] >= MEAN * n else AHEAD // 2
@@ -91,11 +92,9 @@ def decided(rule, name, indptr, indices, priority, grid, limit):
         {"waiting": WORDS * capacity * warps, "late": ctas, **rule.results(n, ctas)},
         inout={"state": priority},
         more_control=None,
-        ctas=ctas,
-        threads=threads,
+        **form,
         shared_words=threads // 32 * SHARED_WORDS + 8,
         name=name,
-        interpret=grid.interpret,
     )
 
 

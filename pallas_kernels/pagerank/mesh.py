@@ -37,7 +37,7 @@ from ..rows.by_vertex import Vertices
 from ..rows.lanes import Lanes
 from ..rows.pieces import RowsInPieces
 from ..simt.barrier import MeshBarrier
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from .one_gpu import Limits
@@ -78,7 +78,8 @@ def pagerank(
     1: A is not symmetric, nothing was computed.
     """
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
-    ctas, threads, n = grid.ctas or resident_ctas(), grid.threads or 1024, positions.shape[0]
+    form, n = grid.form(), positions.shape[0]
+    ctas, threads = form["ctas"], form["threads"]
     cost = ROW_COST if ROW_COST * places + indices.shape[0] < LIMIT else 1
     f32 = jnp.float32
     path, warps = cost * places + indices.shape[0], threads // 32
@@ -102,13 +103,11 @@ def pagerank(
             **RowsInPieces.workspace(places, pieces, 2, f32),
             "parted": (2 * ctas, f32),
         },
-        ctas=ctas,
-        threads=threads,
+        **form,
         shared_words=2 * SHAPE.shared_words(threads) + threads + 2 * WARPS + 160,
         more_control=MeshBarrier.control_words(devices, PAYLOAD_WORDS) + 1,
         name="pagerank_on_mesh",
         axes=axes,
-        interpret=grid.interpret,
     )
     steps, status, refused = out["summary"]
     return out["scores"], steps, out["change"][0], status, refused

@@ -25,7 +25,7 @@ from jax.typing import ArrayLike
 from ..fixpoint.increments import Increments
 from ..fixpoint.steps import Iteration
 from ..rows.sliced import operands_of, shared_words, sizes, workspace
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..tuning import constants
 
@@ -78,7 +78,7 @@ def pagerank(
         "personalization": personalization.astype(f32),
         **limits.operands(),
     }
-    ctas = grid.ctas or resident_ctas()
+    form = grid.form()
     outputs = {
         "scores": (n, f32),
         "summary": 2,
@@ -87,7 +87,7 @@ def pagerank(
         "rank": (c.positions, f32),
         "inverse": (c.positions, f32),
         "teleport": (c.positions, f32),
-        **workspace(c, len(kind.KINDS), ctas, f32),
+        **workspace(c, len(kind.KINDS), form["ctas"], f32),
         **kind.more(c),
     }
     out = launch(
@@ -95,10 +95,8 @@ def pagerank(
         operands,
         outputs,
         optional=("values",),
-        ctas=ctas,
-        threads=grid.threads or 1024,
+        **form,
         shared_words=shared_words(len(kind.KINDS)),
         name="pagerank",
-        interpret=grid.interpret,
     )
     return out["scores"], out["summary"][0], out["change"][0], out["summary"][1]

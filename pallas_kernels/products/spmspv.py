@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import Ranges, flatten, piece_capacity
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import CONTROL_WORDS, launch
 from ..simt.scalar_jaxpr import KINDS, evaluate, trace
 from . import spmspv_small
@@ -288,7 +288,8 @@ def _fixed(data, x, result, listed):
 
 
 def _launch(body, c, operands, more, grid):
-    ctas, threads = grid.ctas or resident_ctas(), grid.threads or THREADS
+    form = grid.form(threads=THREADS)
+    ctas, threads = form["ctas"], form["threads"]
     outputs = {
         "y_indices": c.nse,
         "y_data": (c.nse, c.dtype),
@@ -341,11 +342,9 @@ def _launch(body, c, operands, more, grid):
         operands,
         outputs,
         optional=("allowed",),
-        ctas=ctas,
-        threads=threads,
+        **form,
         shared_words=words,
         more_control=ctas,
         name="spmspv_push" if body is _push else "spmspv_tile",
-        interpret=grid.interpret,
     )
     return out["y_indices"], out["y_data"], out["summary"].reshape(()), out["failed"].reshape(())

@@ -18,7 +18,7 @@ from ..rows.cut import WholeRows, shared_words
 from ..rows.lanes import Lanes
 from ..rows.merge_path import Shape, shape_for
 from ..rows.stream import Stream
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 from ..tuning import constants
@@ -53,16 +53,15 @@ def csr_spmv(
     n = indptr.shape[0] - 1
     table = tuple(zip((*constants().spmv_bounds, math.inf), SHAPES, strict=True))
     shape = shape or (IN_GROUPS if width > 1 else shape_for(n, indices.shape[0], table))
-    ctas, threads = grid.ctas or resident_ctas(), grid.threads or 1024
+    form = grid.form()
+    ctas, threads = form["ctas"], form["threads"]
     return launch(
         lambda k, m: _Product(k, m, n, x.shape[0], shape, semiring, width).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x},
         {"y": (n, semiring.dtype), "rows": ctas, "parts": (ctas, semiring.dtype)},
-        ctas=ctas,
-        threads=threads,
+        **form,
         shared_words=shared_words(1) + shape.shared_words(threads),
         name="csr_spmv",
-        interpret=grid.interpret,
     )["y"]
 
 

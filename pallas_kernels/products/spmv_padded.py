@@ -82,8 +82,6 @@ def padded_spmv(
         kernel,
         {"indices": indices, "data": data, "x": x, **listed},
         {"y": (rows, semiring.dtype)},
-        ctas=grid.ctas or 2 * resident_ctas(),
-        threads=grid.threads or 512,
+        **grid.form(2 * resident_ctas(), threads=512),
         name="sell_spmv" if listed else "ell_spmv",
-        interpret=grid.interpret,
     )["y"]

@@ -26,7 +26,7 @@ from ..rows.cut import WholeRows, shared_words
 from ..rows.lanes import InOrder
 from ..rows.merge_path import Shape, shape_for, where
 from ..rows.stream import Stream
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import TupleSemiring, evaluate_words, uses
 
@@ -56,7 +56,8 @@ def csr_spmv_tuples(
     """
     n, columns = indptr.shape[0] - 1, x[0].shape[0]
     shape = shape or shape_for(n, indices.shape[0], SHAPES)
-    ctas, threads = grid.ctas or resident_ctas(), grid.threads or 1024
+    form = grid.form()
+    ctas, threads = form["ctas"], form["threads"]
     kinds = ["f32" if v.dtype == jnp.float32 else "i32" for v in x]
     x = (*x, hit) if hit is not None else x
     inputs = {"indptr": indptr, "indices": indices} | _named("a", map(_words, values))
@@ -70,11 +71,9 @@ def csr_spmv_tuples(
         inputs,
         sizes | {"rows": ctas},
         optional=("numbers",),
-        ctas=ctas,
-        threads=threads,
+        **form,
         shared_words=shared_words(len(dtypes)) + shape.shared_words(threads, len(dtypes)),
         name="csr_spmv_tuples",
-        interpret=grid.interpret,
     )
     return tuple(out[f"y{i}"].astype(d) for i, d in enumerate(semiring.dtypes))
 

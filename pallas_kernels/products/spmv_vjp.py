@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..rows.stream import Stream
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
+from ..simt.device import DEFAULT_GRID, Grid, target
 from ..simt.launch import launch
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
@@ -54,8 +54,8 @@ def csr_vjp(
     `merge_path.LIMIT`. Any number of CTAs is right.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    shape, threads = shape_for(n, nse, SHAPES), grid.threads or 1024
-    capacity = target().shared_bytes // 4 - RESERVED - shape.shared_words(threads)
+    shape, form = shape_for(n, nse, SHAPES), grid.form()
+    capacity = target().shared_bytes // 4 - RESERVED - shape.shared_words(form["threads"])
     hot = 0 if data is None else min(hot, capacity)
     operands = {"indptr": indptr, "indices": indices, "w": w, "x": x, "data": data}
 
@@ -71,11 +71,9 @@ def csr_vjp(
         {} if x is None else {"by_values": (nse, jnp.float32)},
         inout={} if data is None else {"by_vector": jnp.zeros(n_cols, jnp.float32)},
         optional=("x", "data"),
-        ctas=grid.ctas or resident_ctas(),
-        threads=threads,
-        shared_words=hot + shape.shared_words(threads),
+        **form,
+        shared_words=hot + shape.shared_words(form["threads"]),
         name="csr_vjp",
-        interpret=grid.interpret,
     )
     return out.get("by_values"), out.get("by_vector")
 

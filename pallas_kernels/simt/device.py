@@ -17,7 +17,7 @@ device (an exported program taken there) a grid barrier expires and the result s
 import dataclasses
 import functools
 import re
-from typing import NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict
 
 import jax
 
@@ -71,6 +71,14 @@ class Device:
     capability: tuple[int, int] | None
 
 
+class Extent(TypedDict):
+    """CTAs of a launch, threads of each, and whether it is interpreted on the host."""
+
+    ctas: int
+    threads: int
+    interpret: NotRequired[bool]
+
+
 class Grid(NamedTuple):
     """How a kernel is launched.
 
@@ -81,6 +89,12 @@ class Grid(NamedTuple):
     ctas: int | None = None
     threads: int | None = None
     interpret: bool = False
+
+    def form(self, ctas: int | None = None, threads: int = 1024) -> Extent:
+        """Arguments of `launch`: its own numbers, else these; ctas: None: all that are resident."""
+        most = resident_ctas() if ctas is None else ctas
+        threads = self.threads or threads
+        return {"ctas": self.ctas or most, "threads": threads, "interpret": self.interpret}
 
 
 DEFAULT_GRID = Grid()

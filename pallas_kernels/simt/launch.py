@@ -57,7 +57,7 @@ vector accesses are aligned to their width.
 
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Required, TypedDict, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -67,18 +67,16 @@ from jax.core import Tracer
 
 from . import device
 from . import interpret as interpreted
+from .device import Extent
 from .primitives import CONTROL_WORDS
 
 
-class Form(TypedDict, total=False):
+class Form(Extent, total=False):
     """How a kernel is launched; `launch` describes the fields."""
 
-    ctas: Required[int]
-    threads: Required[int]
     shared_words: int
     more_control: int | None
     axes: tuple[str, ...]
-    interpret: bool
 
 
 class Job(NamedTuple):

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
@@ -48,7 +48,7 @@ def first_tight(
     `merge_path.LIMIT`. The result does not depend on `grid`.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    shape, threads = shape or shape_for(n, nse, SHAPES), grid.threads or 1024
+    shape, form = shape or shape_for(n, nse, SHAPES), grid.form()
     operands = {"indptr": indptr, "indices": indices, "lengths": lengths}
     operands["rule"] = jnp.asarray(rule, jnp.int32).reshape(1)
     none = jnp.zeros(n, jnp.int32)
@@ -57,11 +57,9 @@ def first_tight(
         operands | {"before": before, "after": after},
         {},
         inout={"slots": none, "rows": none},
-        ctas=grid.ctas or resident_ctas(),
-        threads=threads,
-        shared_words=shape.shared_words(threads),
+        **form,
+        shared_words=shape.shared_words(form["threads"]),
         name="first_tight",
-        interpret=grid.interpret,
     )
     return nse - out["slots"], n - out["rows"]
 

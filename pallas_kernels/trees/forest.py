@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from ..rows.flatten import Flat
 from ..rows.merge_path import CsrRows
 from ..rows.set_bits import set_bits
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from .rounds import Rounds, Sizes, before
@@ -51,7 +51,7 @@ def spanning_forest(
     right; otherwise a grid barrier expired.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    ctas, share = grid.ctas or resident_ctas(), min(2 * LIGHT * n / max(nse, 1), 1.0)
+    form, share = grid.form(threads=512), min(2 * LIGHT * n / max(nse, 1), 1.0)
     light, dense = share < 0.5, nse > DENSE * n
     c = Sizes(n, nse, nse // 2 + 1, -(-nse // 32), share, light, dense)
 
@@ -63,12 +63,10 @@ def spanning_forest(
         kernel,
         {"indptr": indptr, "indices": indices, "weights": weights},
         made | {"slots": n - 1, "tails": n - 1, "status": 1},
-        ctas=ctas,
-        threads=grid.threads or 512,
+        **form,
         shared_words=2 * SAMPLE + 8 + 32 + 4,
-        more_control=ctas,
+        more_control=form["ctas"],
         name="spanning_forest",
-        interpret=grid.interpret,
     )
     return out["slots"], out["tails"], out["status"][0]
 

@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import piece_capacity
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from .clusters import CLUSTERS, NONE, UNROLL, Clusters, Sizes, shared_words
 
@@ -44,7 +44,7 @@ def spanning_tree(
     of all if the root is no vertex. status 0: right; otherwise a grid barrier expired, or a loop
     reached its bound.
     """
-    n, ctas, threads = indptr.shape[0] - 1, grid.ctas or resident_ctas(), grid.threads or 512
+    n, form = indptr.shape[0] - 1, grid.form(threads=512)
     c = Sizes(n, piece_capacity(indices.shape[0]))
 
     def kernel(k, m):
@@ -56,11 +56,9 @@ def spanning_tree(
         kernel,
         {"indptr": indptr, "indices": indices, "root": jnp.reshape(root, 1).astype(jnp.int32)},
         {"parents": n, "status": 1} | made,
-        ctas=ctas,
-        threads=threads,
-        shared_words=shared_words(threads),
+        **form,
+        shared_words=shared_words(form["threads"]),
         name="spanning_tree",
-        interpret=grid.interpret,
     )
     return out["parents"], out["status"][0], out["control"][CLUSTERS]
 

@@ -24,7 +24,7 @@ import jax
 
 from ..frontier.append import put, reserve
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 
 LISTED = 40  # control word: edges listed so far
@@ -54,11 +54,9 @@ def truss(
         arrays | {"least": least.reshape(1)},
         {"listed": nse // 2 + 1, "left": nse, "status": 1},
         inout={"state": counts},
-        ctas=grid.ctas or resident_ctas(),
-        threads=grid.threads or 1024,
+        **grid.form(),
         shared_words=4,
         name="truss",
-        interpret=grid.interpret,
     )
     return out["left"], out["status"][0]
 

@@ -62,11 +62,9 @@ def upward(indptr: jax.Array, indices: jax.Array, grid: Grid = DEFAULT_GRID) -> 
         lambda k, m: _Upward(k, m, n, capacity).run(),
         {"indptr": indptr, "indices": indices},
         {"rows": 2 * max(n, 1), "heads": max(nse, 1), "big": capacity},
-        ctas=grid.ctas or 2 * resident_ctas(),
-        threads=grid.threads or 512,
+        **grid.form(2 * resident_ctas(), threads=512),
         shared_words=2 * LISTED + 8,
         name="upward_edges",
-        interpret=grid.interpret,
     )
     return Upward(out["rows"], out["heads"], out["big"], out["control"])
 

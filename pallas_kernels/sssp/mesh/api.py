@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ...simt.barrier import MeshBarrier
-from ...simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ...simt.device import DEFAULT_GRID, Grid
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS
 from .relax import Flags, capacity
@@ -38,7 +38,7 @@ def sssp(
     """
     indptr, indices, weights, positions = graph
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
-    ctas = grid.ctas or resident_ctas()
+    form = grid.form()
     more = MeshBarrier.control_words(devices, PAYLOAD_WORDS)
     f32, i32 = jnp.float32, jnp.int32
 
@@ -62,15 +62,13 @@ def sssp(
             "done": places,
             "waiting": Flags.words(places, devices),
             "queue": 4 * capacity(places, indices.shape[0]),
-            "parts": (2 * ctas, f32),
+            "parts": (2 * form["ctas"], f32),
         },
-        ctas=ctas,
-        threads=grid.threads or 1024,
+        **form,
         shared_words=MeshBarrier.shared_words(PAYLOAD_WORDS) + 8,
         more_control=more + 4 * WORDS,
         name="sssp_on_mesh",
         axes=axes,
-        interpret=grid.interpret,
     )
     first = jax.lax.axis_index(axes) * places
     local = jax.lax.dynamic_slice_in_dim(out["labels"], first, places)

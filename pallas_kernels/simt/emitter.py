@@ -31,6 +31,11 @@ def _constraint(kind):
     return "f" if kind == "f32" else "r"
 
 
+def _width(kind):
+    """The type of a word in PTX."""
+    return "f32" if kind == "f32" else "b32"
+
+
 _LOADS = {None: "ld.global", "nc": "ld.global.nc", "stream": "ld.global.nc.L1::no_allocate"}
 
 
@@ -67,30 +72,31 @@ class Emitter(Values):
         i = self.const(i)
         if a.space == "shared":
             return Value(self, arith.addi(a.base, (i << 2).v), "i32")
-        wide = arith.shli(arith.extsi(type_of("i64"), i.v), self.const(2, "i64").v)
+        return self._global_address(a, i, 2)
+
+    def _global_address(self, a, i, shift):
+        wide = arith.shli(arith.extsi(type_of("i64"), i.v), self.const(shift, "i64").v)
         return Value(self, arith.addi(a.base, wide), "i64")
 
     def _predicated(self, code, kind, a, i, values, mask, outs=1):
         """Emits `code` (with {addr}, and {0}, {1}, ... for values) under `mask`; where masked off,
-        outputs are undefined unless `code` sets them before.
+        outputs are undefined unless `code` sets them before: so they share no input's register.
         """
-        addr = self._address(a, i)
-        n = outs if kind is not None else 0
-        pointer = "l" if a.space == "global" else "r"
-        operands = [addr, *values]
+        operands, n = [self._address(a, i), *values], outs if kind is not None else 0
         names = [f"${n + j}" for j in range(len(operands))]
-        cons = [f"={_constraint(kind)}"] * n + [pointer] + [_constraint(v.kind) for v in values]
+        early = "&" if n > 1 or mask is not None else ""
+        cons = [f"={early}{_constraint(kind)}"] * n + ["l" if a.space == "global" else "r"]
+        cons += [_constraint(v.kind) for v in values]
+        pre = ""
         if mask is not None:
             operands.append(self.cast(mask, "i32"))
             cons.append("r")
-            pre = f"{{ .reg .pred p; setp.ne.b32 p, ${n + len(names)}, 0; "
-            code = pre + code.format(*names[1:], addr=f"[{names[0]}]", p="@p ") + " }"
-        else:
-            code = "{ " + code.format(*names[1:], addr=f"[{names[0]}]", p="") + " }"
+            pre = f".reg .pred p; setp.ne.b32 p, ${n + len(names)}, 0; "
+        code = code.format(*names[1:], addr=f"[{names[0]}]", p="@p " if pre else "")
+        code = f"{{ {pre}{code} }}"
         if n <= 1 or kind is None:
             return self._asm(code, kind, operands, ",".join(cons))
         out = ir.Type.parse(f"!llvm.struct<({', '.join([str(type_of(kind))] * n)})>")
-        cons = ["=&" + c[1:] if c[0] == "=" else c for c in cons]
         r: Any = llvm.inline_asm(
             out, [o.v for o in operands], code, ",".join(cons), has_side_effects=True
         )
@@ -104,31 +110,18 @@ class Emitter(Values):
         return _LOADS[cache]
 
     def load(self, a, i, mask=None, other=0, cache=None):
-        ptx = "f32" if a.kind == "f32" else "b32"
-        op = self._load_op(a, cache)
+        ptx, op = _width(a.kind), self._load_op(a, cache)
         if mask is None:
             return self._predicated(f"{op}.{ptx} $0, {{addr}};", a.kind, a, i, (), None)
         other = self.const(other, a.kind)
         code = f"mov.{ptx} $0, {{0}}; {{p}}{op}.{ptx} $0, {{addr}};"
-        return self._early(code, a.kind, a, i, (other,), mask)
-
-    def _early(self, code, kind, a, i, values, mask):
-        """A predicated access whose output register must not share one of the inputs' registers."""
-        addr = self._address(a, i)
-        operands = [addr, *values, self.cast(mask, "i32")]
-        names = [f"${1 + j}" for j in range(len(operands))]
-        cons = [f"=&{_constraint(kind)}", "l" if a.space == "global" else "r"]
-        cons += [_constraint(v.kind) for v in values] + ["r"]
-        code = code.format(*names[1:-1], addr=f"[{names[0]}]", p="@p ")
-        code = f"{{ .reg .pred p; setp.ne.b32 p, {names[-1]}, 0; {code} }}"
-        return self._asm(code, kind, operands, ",".join(cons))
+        return self._predicated(code, a.kind, a, i, (other,), mask)
 
     def load_vec(self, a, i, width, mask=None, other=0, cache=None):
         if width == 1:
             return (self.load(a, i, mask, other, cache),)
-        ptx = "f32" if a.kind == "f32" else "b32"
+        ptx, code, values = _width(a.kind), "", ()
         regs = ", ".join(f"${j}" for j in range(width))
-        code, values = "", ()
         if mask is not None:
             values = (self.const(other, a.kind),)
             code = " ".join(f"mov.{ptx} ${j}, {{0}};" for j in range(width)) + " "
@@ -136,24 +129,19 @@ class Emitter(Values):
         return self._predicated(code, a.kind, a, i, values, mask, outs=width)
 
     def store(self, a, i, v, mask=None):
-        v = self.const(v, a.kind)
-        op = "st.volatile.shared" if a.space == "shared" else "st.global"
-        ptx = "f32" if a.kind == "f32" else "b32"
-        self._predicated(f"{{p}}{op}.{ptx} {{addr}}, {{0}};", None, a, i, (v,), mask)
+        self.store_vec(a, i, [v], mask)
 
     def store_vec(self, a, i, values, mask=None):
-        if len(values) == 1:
-            return self.store(a, i, values[0], mask)
-        values = [self.const(v, a.kind) for v in values]
+        values, width, regs = [self.const(v, a.kind) for v in values], "", "{0}"
+        if len(values) > 1:
+            names = ", ".join(f"{{{j}}}" for j in range(len(values)))
+            width, regs = f".v{len(values)}", f"{{{{{names}}}}}"
         op = "st.volatile.shared" if a.space == "shared" else "st.global"
-        ptx = "f32" if a.kind == "f32" else "b32"
-        regs = ", ".join(f"{{{j}}}" for j in range(len(values)))
-        code = f"{{p}}{op}.v{len(values)}.{ptx} {{addr}}, {{{{{regs}}}}};"
+        code = f"{{p}}{op}{width}.{_width(a.kind)} {{addr}}, {regs};"
         self._predicated(code, None, a, i, values, mask)
 
     def _half(self, a, i):
-        wide = arith.shli(arith.extsi(type_of("i64"), self.const(i).v), self.const(1, "i64").v)
-        return Value(self, arith.addi(a.base, wide), "i64")
+        return self._global_address(a, self.const(i), 1)
 
     def load_half(self, a, i):
         return self._asm("ld.global.u16 $0, [$1];", "i32", [self._half(a, i)], "=r,l")
@@ -192,13 +180,12 @@ class Emitter(Values):
         ptx, zero = ("f32", "0f00000000") if a.kind == "f32" else ("b32", "0")
         op = self._atomic_op(op, a, "atom", order)
         code = f"mov.{ptx} $0, {zero}; {{p}}{op} $0, {{addr}}, {{0}};"
-        return self._early(code, a.kind, a, i, (v,), mask)
+        return self._predicated(code, a.kind, a, i, (v,), mask)
 
     def reduce(self, op, a, i, v, mask=None):
         v = self.const(v, a.kind)
-        self._predicated(
-            f"{{p}}{self._atomic_op(op, a, 'red')} {{addr}}, {{0}};", None, a, i, (v,), mask
-        )
+        code = f"{{p}}{self._atomic_op(op, a, 'red')} {{addr}}, {{0}};"
+        self._predicated(code, None, a, i, (v,), mask)
 
     def reduce_vec(self, a, i, values, mask=None):
         if len(values) == 1 or not self.adds_vectors:
@@ -212,10 +199,9 @@ class Emitter(Values):
     def atomic_cas(self, a, i, compare, v, mask=None):
         compare, v = self.const(compare, a.kind), self.const(v, a.kind)
         mask = self.const(True, "i1") if mask is None else mask
-        code = (
-            f"mov.b32 $0, 0; {{p}}{self._atomic_op('cas', a, 'atom')} $0, {{addr}}, {{0}}, {{1}};"
-        )
-        return self._early(code, a.kind, a, i, (compare, v), mask)
+        op = self._atomic_op("cas", a, "atom")
+        code = f"mov.b32 $0, 0; {{p}}{op} $0, {{addr}}, {{0}}, {{1}};"
+        return self._predicated(code, a.kind, a, i, (compare, v), mask)
 
     # warp, CTA, grid
     def ballot(self, b):

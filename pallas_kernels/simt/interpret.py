@@ -44,6 +44,14 @@ class _Either(Array):
         self.size, self.space = None, "global"
 
 
+def _of_floats(f):
+    def method(self, x):
+        with np.errstate(all="ignore"):
+            return Value(self, f(x.v), x.kind)
+
+    return method
+
+
 class Lockstep(Simt):
     """Runs a kernel for `ctas` x `threads` threads of all devices in lock step; a value is one
     array over all of these threads.
@@ -54,10 +62,8 @@ class Lockstep(Simt):
         self.n, self._words, self._used = devices * ctas * threads, shared_words, 0
         self.mask = np.ones(self.n, bool)
         ids = np.arange(self.n, dtype=np.int32)
-        self.thread, self.cta = (
-            Value(self, ids % threads, "i32"),
-            Value(self, ids // threads % ctas, "i32"),
-        )
+        self.thread = Value(self, ids % threads, "i32")
+        self.cta = Value(self, ids // threads % ctas, "i32")
         self.lane, self.warp = self.thread & 31, self.shr(self.thread, 5)
         self._slot = self.shared(8)
 
@@ -78,9 +84,7 @@ class Lockstep(Simt):
                 r = x.view(np.uint32) >> y.view(np.uint32)
             else:
                 r = _ARITHMETIC[op](x, y)
-        return Value(
-            self, r.astype(_DTYPES[a.kind], copy=False) if a.kind != "i32" else _int(r), a.kind
-        )
+        return Value(self, _int(r) if a.kind == "i32" else r, a.kind)
 
     def compare(self, op, a, b):
         if op == "ltu":
@@ -110,25 +114,11 @@ class Lockstep(Simt):
     def popc(self, x):
         return Value(self, np.bitwise_count(x.v.view(np.uint32)).astype(np.int32), "i32")
 
-    def sqrt(self, x):
-        with np.errstate(all="ignore"):
-            return Value(self, np.sqrt(x.v), x.kind)
-
-    def exp2(self, x):
-        with np.errstate(all="ignore"):
-            return Value(self, np.exp2(x.v), x.kind)
-
-    def log2(self, x):
-        with np.errstate(all="ignore"):
-            return Value(self, np.log2(x.v), x.kind)
+    sqrt, exp2, log2 = map(_of_floats, (np.sqrt, np.exp2, np.log2))
 
     def ctz(self, x):
-        low = x.v & -x.v
-        return Value(
-            self,
-            np.where(low == 0, 32, np.bitwise_count((low - 1).view(np.uint32))).astype(np.int32),
-            "i32",
-        )
+        zeros = np.bitwise_count(((x.v & -x.v) - 1).view(np.uint32))
+        return Value(self, zeros.astype(np.int32), "i32")
 
     # control
     def while_(self, cond, body, *carry):
@@ -158,13 +148,11 @@ class Lockstep(Simt):
 
     def _merge(self, active, new, old):
         new = [self.const(x, o.kind) for x, o in zip(new, old, strict=True)]
-        if any(x.kind != o.kind for x, o in zip(new, old, strict=True)):
-            raise TypeError(
-                f"kinds {[x.kind for x in new]} where {[o.kind for o in old]} are carried"
-            )
-        return [
-            Value(self, np.where(active, x.v, o.v), o.kind) for x, o in zip(new, old, strict=True)
-        ]
+        kinds, carried = [x.kind for x in new], [o.kind for o in old]
+        if kinds != carried:
+            raise TypeError(f"kinds {kinds} where {carried} are carried")
+        each = zip(new, old, strict=True)
+        return [Value(self, np.where(active, x.v, o.v), o.kind) for x, o in each]
 
     # memory
     def shared(self, words, kind="i32"):
@@ -306,10 +294,8 @@ class Lockstep(Simt):
 
     def sync_count(self, b):
         self.sync()
-        count = (
-            (self.const(b, "i1").v & self.mask).reshape(-1, self.threads).sum(1).astype(np.int32)
-        )
-        return Value(self, np.repeat(count, self.threads), "i32")
+        count = (self.const(b, "i1").v & self.mask).reshape(-1, self.threads).sum(1)
+        return Value(self, np.repeat(count.astype(np.int32), self.threads), "i32")
 
     def fence(self, scope="gpu"):
         pass

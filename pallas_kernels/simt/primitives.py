@@ -19,6 +19,8 @@ COUNT_BITS, MOST_COUNTING = 23, 254  # of `counting_barrier`: bits of its sum, C
 class Simt(Primitives):
     """Primitives that are built on the others, the same on the GPU and interpreted."""
 
+    device: Value  # set by `launch`
+
     def as_tuple(self, x: Any) -> tuple[Operand, ...]:
         return () if x is None else x if isinstance(x, tuple) else (x,)
 

@@ -2,9 +2,8 @@
 GPU form and the interpreter implement.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Any, Protocol, Union
 
 Operand = Union["Value", int, float, bool]
 Mask = Union["Value", None]
@@ -65,64 +64,43 @@ class Value:
         raise TypeError("a kernel value has no truth in Python: use k.if_, k.where or k.while_")
 
 
-class Primitives(ABC):
+class Primitives(Protocol):
     """What each form implements; `launch.py` describes the primitives."""
 
     thread: Value
     cta: Value
     lane: Value
     warp: Value
-    device: Value  # set by `launch`
     threads: int
     ctas: int
     devices: int
     _slot: Array  # eight shared words of the barriers
 
-    @abstractmethod
     def const(self, x: Operand, kind: str = "i32") -> Value: ...
-    @abstractmethod
     def binary(self, op: str, a: Value, b: Value) -> Value: ...
-    @abstractmethod
     def compare(self, op: str, a: Value, b: Value) -> Value: ...
-    @abstractmethod
     def where(self, c: Operand, a: Operand, b: Operand) -> Value: ...
-    @abstractmethod
     def cast(self, x: Value, kind: str) -> Value: ...
-    @abstractmethod
     def bits(self, x: Value, kind: str) -> Value: ...
-    @abstractmethod
     def halves(self, word: Value) -> tuple[Value, ...]: ...
-    @abstractmethod
     def pack(self, low: Value, high: Value, narrow: str) -> Value: ...
-    @abstractmethod
     def popc(self, x: Value) -> Value: ...
-    @abstractmethod
     def ctz(self, x: Value) -> Value: ...
-    @abstractmethod
     def sqrt(self, x: Value) -> Value: ...
-    @abstractmethod
     def exp2(self, x: Value) -> Value: ...
-    @abstractmethod
     def log2(self, x: Value) -> Value: ...
 
-    @abstractmethod
     def while_(
         self, cond: Callable[..., Operand], body: Body, *carry: Operand
     ) -> tuple[Value, ...]: ...
-    @abstractmethod
     def if_(self, cond: Operand, then: Body, *default: Operand) -> tuple[Value, ...]: ...
 
-    @abstractmethod
     def shared(self, words: int, kind: str = "i32") -> Array: ...
-    @abstractmethod
     def on(self, a: Array, device: Operand) -> Array: ...
-    @abstractmethod
     def either(self, c: Value, a: Array, b: Array) -> Array: ...
-    @abstractmethod
     def load(
         self, a: Array, i: Operand, mask: Mask = None, other: Operand = 0, cache: str | None = None
     ) -> Value: ...
-    @abstractmethod
     def load_vec(
         self,
         a: Array,
@@ -132,62 +110,40 @@ class Primitives(ABC):
         other: Operand = 0,
         cache: str | None = None,
     ) -> tuple[Value, ...]: ...
-    @abstractmethod
     def load_half(self, a: Array, i: Operand) -> Value: ...
-    @abstractmethod
     def load_pair(
         self, a: Array, i: Operand, mask: Mask = None, acquire: bool = True
     ) -> tuple[Value, ...]: ...
-    @abstractmethod
     def store(self, a: Array, i: Operand, v: Operand, mask: Mask = None) -> None: ...
-    @abstractmethod
     def store_vec(
         self, a: Array, i: Operand, values: Sequence[Operand], mask: Mask = None
     ) -> None: ...
-    @abstractmethod
     def store_half(self, a: Array, i: Operand, v: Value, mask: Value) -> None: ...
-    @abstractmethod
     def store_pair(
         self, a: Array, i: Operand, x: Operand, y: Operand, mask: Mask = None
     ) -> None: ...
-    @abstractmethod
     def prefetch(self, a: Array, i: Operand, mask: Mask = None) -> None: ...
-    @abstractmethod
     def atomic(
         self, op: str, a: Array, i: Operand, v: Operand, mask: Mask = None, order: str = "relaxed"
     ) -> Value: ...
-    @abstractmethod
     def atomic_cas(
         self, a: Array, i: Operand, compare: Operand, v: Operand, mask: Mask = None
     ) -> Value: ...
-    @abstractmethod
     def reduce(self, op: str, a: Array, i: Operand, v: Operand, mask: Mask = None) -> Any: ...
-    @abstractmethod
     def reduce_vec(
         self, a: Array, i: Operand, values: Sequence[Operand], mask: Mask = None
     ) -> None: ...
-    @abstractmethod
     def least_pair(
         self, a: Array, i: Operand, x: Operand, y: Operand, mask: Mask = None
     ) -> None: ...
 
-    @abstractmethod
     def ballot(self, b: Operand) -> Value: ...
-    @abstractmethod
     def shfl(self, v: Value, lane: Operand) -> Value: ...
-    @abstractmethod
     def shfl_up(self, v: Value, d: Operand) -> Value: ...
-    @abstractmethod
     def shfl_xor(self, v: Value, d: Operand) -> Value: ...
-    @abstractmethod
     def sync_warp(self) -> None: ...
-    @abstractmethod
     def sync(self) -> None: ...
-    @abstractmethod
     def sync_count(self, b: Operand) -> Value: ...
-    @abstractmethod
     def fence(self, scope: str = "gpu") -> None: ...
-    @abstractmethod
     def clock(self) -> Value: ...
-    @abstractmethod
     def pause(self, nanoseconds: int) -> None: ...

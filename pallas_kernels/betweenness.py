@@ -233,11 +233,10 @@ class Searches:
 
         long = size >= LONG
 
-        def whole(left, total):
-            owner = k.ctz(left)
+        def whole(owner, total):
             low, count = k.shfl(begin, owner), k.shfl(size, owner)
             found = k.warp_sum(places(low + k.lane, low + count, 32))
-            return left & (left - 1), k.where(k.lane == owner, found, total)
+            return k.where(k.lane == owner, found, total)
 
         short = places(begin, begin + k.where(long, 0, size), 1)
-        return k.while_(lambda left, total: left != 0, whole, k.ballot(long), short)[1]
+        return k.each_bit(k.ballot(long), whole, short)[0]

@@ -201,12 +201,10 @@ def _advance(
         k.store(m.old, v, now, mask=new != 0)
         union = k.warp_fold(operator.or_, new)
 
-        def reached(bits):
-            s = k.ctz(bits)
+        def reached(s):
             k.store(m.levels, s * c.n + v, level, mask=k.shr(new, s) & 1 != 0)
-            return bits & (bits - 1)
 
-        k.while_(lambda bits: bits != 0, reached, union)
+        k.each_bit(union, reached)
         begin, degree = _degree(k, m.indptr, v, new != 0)
         _list_long(k, m.out_ranges, (control, at + OUT_RANGES), v, begin, degree)
         active, edges = active + k.cast(new != 0, "i32"), edges + degree
@@ -304,11 +302,5 @@ def _expand(k: Simt, c: Problem, m: Arrays, ranges: Value, *, pull: bool) -> Non
 def _record(k: Simt, c: Problem, m: Arrays, u: Value, v: Value, new: Value) -> None:
     """Sets the bits `new` of v, reached from u; u becomes the parent for those not set before."""
     before = k.atomic("or", m.seen, v, new, mask=new != 0)
-    if not c.parents:
-        return
-
-    def one(mine):
-        k.store(m.parents, _place(c, k.ctz(mine), v), u)
-        return mine & (mine - 1)
-
-    k.while_(lambda mine: mine != 0, one, new & ~before)
+    if c.parents:
+        k.each_bit(new & ~before, lambda source: k.store(m.parents, _place(c, source, v), u))

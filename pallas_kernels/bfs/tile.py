@@ -239,12 +239,7 @@ def _stopped(k, c, g, level, count, targets):
 def _last(k, c, g, level, cur):
     def word(i):
         bits = k.load(g.front, cur * c.words + i, cache="fresh")
-
-        def one(left):
-            k.store(g.levels, i * 32 + k.ctz(left), level)
-            return left & (left - 1)
-
-        k.while_(lambda left: left != 0, one, bits)
+        k.each_bit(bits, lambda j: k.store(g.levels, i * 32 + j, level))
 
     k.spread(c.words, word)
 

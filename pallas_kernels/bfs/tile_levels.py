@@ -64,12 +64,10 @@ class Level:
             start = k.load(g.out_ptr, tile, mask=alive & expand, cache="nc")
             size = k.load(g.out_ptr, tile + 1, mask=alive & expand, cache="nc") - start
 
-            def one(left):
-                lane = k.ctz(left)
+            def one(lane):
                 self.one_tile(*(k.shfl(x, lane) for x in (tile, start, size, *word)))
-                return left & (left - 1)
 
-            k.while_(lambda left: left != 0, one, k.ballot(alive))
+            k.each_bit(k.ballot(alive), one)
 
         self.spread_tiles(some)
 
@@ -180,13 +178,11 @@ class Level:
             later = (end - start > SPLIT) & (at < LISTED)
             k.store(g.listed, at, tile, mask=later)
 
-            def one(left):
-                lane = k.ctz(left)
+            def one(lane):
                 t, s, e, *m = (k.shfl(x, lane) for x in (tile, start, end, *missing))
                 scan(t, s, e, m)
-                return left & (left - 1)
 
-            k.while_(lambda left: left != 0, one, k.ballot(alive & ~later & (end > start)))
+            k.each_bit(k.ballot(alive & ~later & (end > start)), one)
 
         self.spread_tiles(some)
         k.sync()

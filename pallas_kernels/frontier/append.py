@@ -46,10 +46,8 @@ def write_ranges(k: Simt, parts: Value, row: Sequence[Value], store: Callable[..
     """store(j, *row) for j = 0 .. parts - 1 of each lane; all lanes store those of long rows."""
     k.for_(0, k.minimum(parts, LANE_RANGES), 1, lambda j: store(j, *row))
 
-    def long(left):
-        lane = k.ctz(left)
+    def long(lane):
         count, *of_lane = (k.shfl(x, lane) for x in (parts, *row))
         k.for_(k.lane + LANE_RANGES, count, 32, lambda j: store(j, *of_lane))
-        return left & (left - 1)
 
-    k.while_(lambda left: left != 0, long, k.ballot(parts > LANE_RANGES))
+    k.each_bit(k.ballot(parts > LANE_RANGES), long)

@@ -253,12 +253,11 @@ def _await(k, c, m, waited, state, v):
         color = -1 - word - base
         new = k.ballot((waits != 0) & (word < 0) & k.below(color, WINDOW))
 
-        def note(new, taken):
-            color_ = k.shfl(color, k.ctz(new))
-            here = k.shr(color_, 5) == k.lane
-            return new & (new - 1), k.where(here, taken | k.bit(color_), taken)
+        def note(lane, taken):
+            color_ = k.shfl(color, lane)
+            return k.where(k.shr(color_, 5) == k.lane, taken | k.bit(color_), taken)
 
-        _, taken = k.while_(lambda new, taken: new != 0, note, new, taken)
+        (taken,) = k.each_bit(new, note, taken)
         waits = k.where(word < 0, 0, waits)
         free = k.where(k.lane < WINDOW // 32, ~taken, 0)
         vote = k.ballot(free != 0)

@@ -303,16 +303,15 @@ class Waiting:
         start = 0, at, k.const(0), k.const(OUT), taken
         _, at, head, word, taken = k.while_(more, by_lane, *start)
 
-        def by_warp(left, at, head, word, taken):
-            owner = k.ctz(left)
+        def by_warp(owner, at, head, word, taken):
             of_owner = [k.shfl(x, owner) for x in (v, priority, end)]
             found = self._stretches(of_owner, k.shfl(at, owner))
             mine, old = k.lane == owner, (at, head, word)
             new = [k.where(mine, x, y) for x, y in zip(found[:3], old, strict=True)]
-            return left & (left - 1), *new, k.where(mine, taken | found[3], taken)
+            return *new, k.where(mine, taken | found[3], taken)
 
         left = k.ballot(mask & (at < end) & (word == OUT))
-        return k.while_(lambda left, *_: left != 0, by_warp, left, at, head, word, taken)[1:]
+        return k.each_bit(left, by_warp, at, head, word, taken)
 
     def _stretches(self, vertex, at):
         """(place, neighbour, word, taken) for one row, read by all lanes."""

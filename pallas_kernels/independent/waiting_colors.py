@@ -83,8 +83,7 @@ class Colors(Waiting):
         full = mask & (taken == -1)
         self._put(v, k.ctz(~taken), mask & ~full)
 
-        def again(left):
-            owner = k.ctz(left)
+        def again(owner):
             first, last = k.row(m.indptr, k.shfl(v, owner), k.lane >= 0)
 
             def some(e, base, taken):
@@ -100,6 +99,5 @@ class Colors(Waiting):
 
             base, taken = k.while_(lambda base, taken: taken == -1, window, 0, -1)
             self._put(k.shfl(v, owner), base + k.ctz(~taken), k.lane == 0)
-            return left & (left - 1)
 
-        k.while_(lambda left: left != 0, again, k.ballot(full))
+        k.each_bit(k.ballot(full), again)

@@ -143,15 +143,14 @@ class _ByLanes:
         k, shape = self.job.k, self.shape
         word = k.ballot(long & (self.member == 0))
 
-        def one(word, *y):
-            lane = k.ctz(word)
+        def one(lane, *y):
             span = k.shfl(begin, lane) + k.lane, k.shfl(end, lane)
             found = self._entries([span], [tuple(k.shfl(v, lane) for v in row)], 32, WIDE)
             mine = self.group == k.shr(lane, shape.lanes.bit_length() - 1)
-            y = [k.where(mine, self._over(32, new), old) for new, old in zip(found, y, strict=True)]
-            return word & (word - 1), *y
+            each = zip(found, y, strict=True)
+            return tuple(k.where(mine, self._over(32, new), old) for new, old in each)
 
-        return k.while_(lambda word, *y: word != 0, one, word, *y)[1:]
+        return k.each_bit(word, one, *y)
 
     def _entries(
         self, spans: Sequence[tuple[Value, Value]], rows: Any, stride: int, unroll: int
@@ -204,14 +203,13 @@ class _InOrder(_ByLanes):
         long = end - begin > TURNS * shape.lanes * shape.unroll
         y = self._fold(begin, k.where(long, begin, end), shape.lanes)
 
-        def by_warp(left, *y):
-            owner = k.ctz(left)
+        def by_warp(owner, *y):
             found = self._fold(k.shfl(begin, owner), k.shfl(end, owner), 32)
             mine = self.group == k.shr(owner, shape.lanes.bit_length() - 1)
-            return left & (left - 1), *where(k, mine, found, y)
+            return where(k, mine, found, y)
 
-        _, *y = k.while_(lambda left, *y: left != 0, by_warp, k.ballot(long & head), *y)
-        job.settle(r, tuple(y), (r < stop) & head)
+        y = k.each_bit(k.ballot(long & head), by_warp, *y)
+        job.settle(r, y, (r < stop) & head)
 
     def _fold(self, begin: Value, end: Value, lanes: int) -> Words:
         """The terms of entries begin .. end - 1 joined, in all lanes of the group; called by all

@@ -149,8 +149,7 @@ class RowsInPieces(CsrRows):
         for t, part in zip(near, parts, strict=True):
             y = k.where(t, self.combine(y, part), y)
 
-        def rest(word, y):
-            lane = k.ctz(word)
+        def rest(lane, y):
             first, behind = k.shfl(p, lane) + AHEAD, k.shfl(stop, lane)
 
             def some(i, z):
@@ -158,8 +157,7 @@ class RowsInPieces(CsrRows):
 
             z = k.for_(first + k.lane, behind, 32, some, self.identity)[0]
             z = k.warp_fold(self.combine, z)
-            return word & (word - 1), k.where(k.lane == lane, self.combine(y, z), y)
+            return k.where(k.lane == lane, self.combine(y, z), y)
 
-        far = k.ballot(cut & (p + AHEAD < stop))
-        _, y = k.while_(lambda word, y: word != 0, rest, far, y)
+        (y,) = k.each_bit(k.ballot(cut & (p + AHEAD < stop)), rest, y)
         return k.if_(cut, lambda: self._plus(sums, f(row, y)), *sums)

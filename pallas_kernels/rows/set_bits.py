@@ -36,11 +36,11 @@ def set_bits(
         mine = word(i)
         upto, many = k.warp_scan(k.popc(mine))
 
-        def bit(left, place):
-            k.store(bits.found, place, (i + k.lane) * 32 + k.ctz(left), mask=place < bits.capacity)
-            return left & (left - 1), place + 1
+        def bit(j, place):
+            k.store(bits.found, place, (i + k.lane) * 32 + j, mask=place < bits.capacity)
+            return place + 1
 
-        k.while_(lambda left, place: left != 0, bit, mine, place + upto - k.popc(mine))
+        k.each_bit(mine, bit, place + upto - k.popc(mine))
         return place + many
 
     k.for_(first, stop, 32, put, before + k.shfl(upto, k.warp) - many)

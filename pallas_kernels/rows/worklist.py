@@ -129,8 +129,7 @@ class Worklist:
         begin, end, *payload = row
         k.for_(0, k.where(long, 0, size), 1, lambda j: one(begin, end, payload, place, j))
 
-        def by_warp(left):
-            owner = k.ctz(left)
+        def by_warp(owner):
             of_owner = [k.shfl(x, owner) for x in (begin, end, place, size, *payload)]
 
             def stride(j0):
@@ -138,9 +137,8 @@ class Worklist:
                 one(of_owner[0], of_owner[1], of_owner[4:], of_owner[2], j, mask=j < of_owner[3])
 
             k.for_(0, of_owner[3], 32, stride)
-            return left & (left - 1)
 
-        k.while_(lambda left: left != 0, by_warp, k.ballot(long))
+        k.each_bit(k.ballot(long), by_warp)
 
     def _store(self, place: Value, piece: Sequence[Value], mask: Mask) -> None:
         k = self.k

@@ -17,6 +17,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
     control   k.while_(cond, body, *carry) -> carry;  cond(*carry) -> bool, body(*carry) -> tuple
               k.if_(cond, then, *default) -> then() where cond, else default
               k.for_(start, stop, step, body, *carry), k.spread(size, f, *carry): over the grid
+              k.each_bit(word, body, *carry): over the numbers of its set bits
     memory    k.load(a, i, mask=None, other=0, cache=None | "nc" | "stream" | "fresh"),
               k.prefetch(a, i, mask), k.search(a, low, high, word): by bisection
               k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec,

@@ -155,6 +155,15 @@ class Simt(Primitives):
 
         return self.while_(lambda i, *c: i < stop, step_once, start, *carry)[1:]
 
+    def each_bit(self, word: Operand, body: Body, *carry: Operand) -> tuple[Value, ...]:
+        """carry = body(i, *carry) for the number i of each set bit of a word, from the lowest."""
+
+        def one(left, *c):
+            found = self.as_tuple(body(self.ctz(left), *c))
+            return left & (left - 1), *found
+
+        return self.while_(lambda left, *_: left != 0, one, word, *carry)[1:]
+
     def spread(self, size: Operand, f: Body, *carry: Operand) -> tuple[Value, ...]:
         """carry = f(i, *carry) for i = 0 .. size - 1 over all threads of all CTAs."""
         step = self.ctas * self.threads

@@ -165,12 +165,7 @@ class _Ctas:
         def some(g0):
             mine = g0 + k.lane * self.warps + k.warp
             word = k.ballot(k.load(self.reached, mine, mask=mine < self.groups) != 0)
-
-            def one(word):
-                f(g0 + k.ctz(word) * self.warps + k.warp)
-                return word & (word - 1)
-
-            k.while_(lambda word: word != 0, one, word)
+            k.each_bit(word, lambda j: f(g0 + j * self.warps + k.warp))
 
         k.for_(0, self.groups, every, some)
 
@@ -244,11 +239,11 @@ class _Ctas:
             word = k.load(self.bits, at)
             place = first + k.load(self.group_before, group) + self._before(at)
 
-            def one(word, place):
-                k.store(g.indices, place, low + at * 32 + k.ctz(word))
-                return word & (word - 1), place + 1
+            def one(bit, place):
+                k.store(g.indices, place, low + at * 32 + bit)
+                return place + 1
 
-            k.while_(lambda word, place: word != 0, one, k.where(fits, word, 0), place)
+            k.each_bit(k.where(fits, word, 0), one, place)
             k.store(self.bits, at, 0)
             k.store(self.reached, group, 0, mask=k.lane == 0)
 

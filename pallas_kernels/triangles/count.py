@@ -249,8 +249,7 @@ class _Triangles:
             shorter = (many < size) | ((many == size) & (y < x))
             many = k.where(valid & shorter, many, 0)
 
-            def by_warp(left, total):
-                lane = k.ctz(left)
+            def by_warp(lane, total):
                 start, stop, owner = (k.shfl(z, lane) for z in (first, first + many, y))
 
                 def stride(e0, total):
@@ -262,10 +261,9 @@ class _Triangles:
                 (found,) = k.for_(start, stop, 32 * UNROLL, stride, total)
                 self._add_sum(found - total, owner)
                 self._add_sum(found - total, owner, x)
-                return left & (left - 1), found
+                return found
 
-            wide = k.ballot(many >= WIDE)
-            _, total = k.while_(lambda left, total: left != 0, by_warp, wide, total)
+            (total,) = k.each_bit(k.ballot(many >= WIDE), by_warp, total)
             payload = (y,) if self.each else ()
             return flatten(k, first, k.where(many < WIDE, many, 0), payload, look, total)
 

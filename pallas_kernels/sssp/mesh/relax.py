@@ -117,12 +117,10 @@ class Relaxing:
             f = first + k.lane * workers
             up = self.flags.up(turn, f, f < self.flags.each)
 
-            def one(left, low, edges):
-                flag = k.shfl(f, k.ctz(left))
-                return left & (left - 1), *self._flag(turn, slot, bound, flag, low, edges)
+            def one(lane, low, edges):
+                return self._flag(turn, slot, bound, k.shfl(f, lane), low, edges)
 
-            going = lambda left, low, edges: left != 0  # noqa: E731
-            return k.while_(going, one, k.ballot(up), low, edges)[1:]
+            return k.each_bit(k.ballot(up), one, low, edges)
 
         start = k.const(INFINITY), k.const(0)
         low, edges = k.for_(worker, self.flags.each, 32 * workers, stretch, *start)

@@ -13,14 +13,13 @@ Cost: three passes over the edges that each source reaches, a gather of 16 bytes
 them; 28 bytes a vertex of memory for each block.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from .frontier.append import put, reserve
+from .frontier.append import put
 from .rows.flatten import flatten
 from .simt.device import DEFAULT_GRID, Grid
 from .simt.launch import launch
@@ -162,7 +161,7 @@ class Searches:
                 for at, mask in zip(levels, new, strict=True)
             ]
             won = [mask & (level == -1) for mask, level in zip(new, old, strict=True)]
-            put(k, heads, won, lambda total: reserve(k, self.found, 0, total), store)
+            put(k, heads, won, (self.found, 0), store)
 
         def store(at, w, mask):
             k.store(m.queue, self.first + end + at, w, mask=mask)
@@ -222,8 +221,7 @@ class Searches:
                 at = [e + j * step for j in range(UNROLL)]
                 valid = [place < end for place in at]
                 at = [self.word(w) for w in k.loads(heads, at, valid, cache="nc")]
-                load = functools.partial(k.load_vec, m.state, width=STATE, other=-1, cache="fresh")
-                found = [load(i=place, mask=mask) for place, mask in zip(at, valid, strict=True)]
+                found = k.loads_vec(m.state, at, STATE, valid, other=-1, cache="fresh")
                 for words, mask in zip(found, valid, strict=True):
                     counts = mask & (words[LEVEL] == level)
                     total = total + k.where(counts, k.bits(words[word], "f32"), zero)

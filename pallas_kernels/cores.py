@@ -184,8 +184,8 @@ def _list(k: Any, c: State, m: Any, control, now):
 
         def keep():
             votes = k.ballot(more)
-            first = k.atomic("add", control, c.work.word(turn, ALIVE), k.popc(votes), k.lane == 0)
-            place = k.shfl(first, 0) + k.lanes_below(votes)
+            first = k.reserve(control, c.work.word(turn, ALIVE), k.popc(votes))
+            place = first + k.lanes_below(votes)
             k.store(m.alive, place, v, mask=more & (place < min(c.n, LEFT)))
             begin, end = k.row(m.indptr, v, more)
             return size + k.where(more, end - begin, 0)
@@ -195,8 +195,7 @@ def _list(k: Any, c: State, m: Any, control, now):
 
     above, size = k.spread_warps(c.n, some, FAR, 0)
     _fold_above(k, c, above)
-    size = k.warp_fold(lambda x, y: x + y, size)
-    k.reduce("add", c.above, 1, size, mask=(k.lane == 0) & (size > 0))
+    k.add_sum(c.above, 1, size)
     k.sync()
 
     def report():

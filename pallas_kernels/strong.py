@@ -149,10 +149,8 @@ def _push(k: Any, c: State, m: Any, pieces, put, part, alone):
     def edges(places, owners, valid):
         heads = k.loads(m.indices, places, valid, cache="nc")
         ups = [place >= c.split for place in places]
-        found = [
-            k.load_vec(m.state, v * STATE, STATE, mask=mask, other=DONE, cache="fresh")
-            for v, mask in zip(heads, valid, strict=True)
-        ]
+        at = [v * STATE for v in heads]
+        found = k.loads_vec(m.state, at, STATE, valid, other=DONE, cache="fresh")
         rows = [k.where(up, v + n, v) for v, up in zip(heads, ups, strict=True)]
         if alone:
             ends = [_row(k, c, m, r, mask) for r, mask in zip(rows, valid, strict=True)]

@@ -4,7 +4,7 @@ import functools
 import operator
 from typing import Any
 
-from ..frontier.append import range_count, reserve
+from ..frontier.append import range_count
 from ..simt.primitives import Simt
 from ..simt.typed import Value
 from .problem import Arrays, Problem
@@ -106,8 +106,7 @@ def pull(
 
     sweeps = (c.words + (workers * c.unroll * runs - 1)) // (workers * c.unroll * runs)
     (count,) = k.for_(0, sweeps, 1, sweep, 0)
-    count = k.warp_sum(count)
-    k.reduce("add", m.sums, 1, count, mask=(k.lane == 0) & (count != 0))
+    k.add_sum(m.sums, 1, count)
 
 
 class _Picks:
@@ -185,13 +184,8 @@ def _pull_rest(k, c, m, copies, tail, v, rest):
     """(whether a later neighbour of each of `unroll` vertices a lane is visited, which one): the
     lane probes some, by fours, and leaves the others to the CTA.
     """
-    begin = [
-        (k.load(m.in_indptr, x, mask=r, cache="nc") + 4) & -4 for x, r in zip(v, rest, strict=True)
-    ]
-    end = [
-        k.load(m.in_indptr, x + 1, mask=r, other=-1, cache="nc")
-        for x, r in zip(v, rest, strict=True)
-    ]
+    begin = [(b + 4) & -4 for b in k.loads(m.in_indptr, v, rest, cache="nc")]
+    end = k.loads(m.in_indptr, [x + 1 for x in v], rest, other=-1, cache="nc")
 
     def searching(tries, found):
         return [~f & (b + tries < e) for b, e, f in zip(begin, end, found, strict=True)]
@@ -264,7 +258,7 @@ class _Leftovers:
         self.copies, self.level, self.queue = copies, level, queue
 
     def reserve(self, total):
-        return reserve(self.k, self.m.sums, 0, total)
+        return self.k.reserve(self.m.sums, 0, total)
 
     def store(self, at, entry, mask=None):
         self.k.store_vec(self.m.buffer, at * 4, entry, mask=mask)
@@ -330,14 +324,11 @@ class _Leftovers:
             begin = k.where(taken, end, begin)
 
             def stretch(at, parent):
-                here = [at + 32 * j + k.lane for j in range(4)]
-                near = [
-                    k.load(self.m.in_indices, x, mask=x < end, other=self.copies.ends, cache="nc")
-                    for x in here
-                ]
-                for x, hit in zip(
-                    near, [self.copies.visited(x, x >= 0) for x in near], strict=True
-                ):
+                here, none = [at + 32 * j + k.lane for j in range(4)], self.copies.ends
+                inside = [x < end for x in here]
+                near = k.loads(m.in_indices, here, inside, other=none, cache="nc")
+                visited = [self.copies.visited(x, x >= 0) for x in near]
+                for x, hit in zip(near, visited, strict=True):
                     hits = k.ballot(hit)
                     first = k.shfl(x, k.ctz(hits | (1 << 31)))
                     parent = k.where((parent < 0) & (hits != 0), first, parent)

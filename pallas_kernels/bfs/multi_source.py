@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..frontier.append import reserve
 from ..layouts.adjacency import Adjacency
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
@@ -235,7 +234,7 @@ def _list_long(
 
     def append():
         upto, total = k.warp_scan(parts)
-        at = reserve(k, *tail, total) + upto - parts
+        at = k.reserve(*tail, total) + upto - parts
         k.for_(0, parts, 1, lambda j: k.store_vec(ranges, 2 * (at + j), (v, begin + j * SPAN)))
 
     k.if_(k.any(parts > 0), append)

@@ -5,7 +5,7 @@ import operator
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from ..frontier.append import put, reserve
+from ..frontier.append import put
 from ..simt.primitives import COUNT_BITS, Simt
 from ..simt.typed import Array, Value
 from .problem import Arrays, Problem
@@ -25,9 +25,7 @@ def claim(k, c, bits, near):
     """For each of `near`: whether this thread set its bit (never for padding and links)."""
     is_valid = [k.below(v, c.n) for v in near]
     places = [place_of_bit(k, c, v) for v in near]
-    olds = [
-        k.atomic("or", bits, w, bit, mask=t) for (w, bit), t in zip(places, is_valid, strict=True)
-    ]
+    olds = k.atomics("or", bits, *zip(*places, strict=True), is_valid)
     return [t & (old & bit == 0) for t, old, (_, bit) in zip(is_valid, olds, places, strict=True)]
 
 
@@ -152,7 +150,7 @@ class Grid(Place):
             log_entry(k, c, m, f.end + at, (v, f.level + 1, parent), mask)
             self.prefetch(v, mask)
 
-        put(k, near, won, lambda total: reserve(k, m.control, self.word, total), store)
+        put(k, near, won, (m.control, self.word), store)
 
 
 class Queues(Place):
@@ -202,7 +200,7 @@ class Queues(Place):
                 base = base + k.popc(b)
 
         def some():
-            first = reserve(k, self.tails, f.turn & 3, total)
+            first = k.reserve(self.tails, f.turn & 3, total)
             full = first + total > c.queue
 
             def overflow():
@@ -257,7 +255,7 @@ class LocalQueues(Queues):
         """Adds to control word `word`."""
         k, queue = self.k, self.c.queue
         inside = k.minimum(k.maximum(queue - first, 0), total)
-        at = reserve(k, self.m.control, self.word, total - inside) & ((1 << COUNT_BITS) - 1)
+        at = k.reserve(self.m.control, self.word, total - inside) & ((1 << COUNT_BITS) - 1)
         return f.end + at - (first + inside)
 
     def hold(self, level: Any, count: Value) -> tuple[Value, ...]:

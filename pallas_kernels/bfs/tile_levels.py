@@ -30,12 +30,9 @@ class Level:
             for q, w in enumerate(word):
                 at.append(tile * self.c.each + q)
                 new.append(k.where(mask, w, 0))
-        seen = [
-            k.load(g.visited, i, mask=w != 0, other=-1, cache="fresh")
-            for i, w in zip(at, new, strict=True)
-        ]
+        seen = k.loads(g.visited, at, [w != 0 for w in new], other=-1, cache="fresh")
         new = [w & ~s for w, s in zip(new, seen, strict=True)]
-        old = [k.atomic("or", g.visited, i, w, mask=w != 0) for i, w in zip(at, new, strict=True)]
+        old = k.atomics("or", g.visited, at, new, [w != 0 for w in new])
         count = k.const(0)
         for i, w, o in zip(at, new, old, strict=True):
             won = w & ~o
@@ -99,10 +96,7 @@ class Level:
         at = [k.shr(x, 5) for x in v]
         seen = k.loads(g.visited, at, masks, other=-1, cache="fresh")
         new = [m & (s & k.bit(x) == 0) for x, m, s in zip(v, masks, seen, strict=True)]
-        old = [
-            k.atomic("or", g.visited, i, k.bit(x), mask=m)
-            for i, x, m in zip(at, v, new, strict=True)
-        ]
+        old = k.atomics("or", g.visited, at, map(k.bit, v), new)
         for i, x, m, o in zip(at, v, new, old, strict=True):
             won = m & (o & k.bit(x) == 0)
             k.reduce("or", g.front, self.nxt + i, k.bit(x), mask=won)
@@ -130,10 +124,8 @@ class Level:
             valid.append(j < pairs)
             tiles.append(start + (j - rank * size))
             lines.append(tiles[u] * c.nt + _select(k, word, rank))
-        targets = [
-            k.load_vec(g.out_words, i * c.each, c.each, mask=t, cache="nc")
-            for i, t in zip(lines, valid, strict=True)
-        ]
+        at = [i * c.each for i in lines]
+        targets = k.loads_vec(g.out_words, at, c.each, valid, cache="nc")
         minor = k.loads(g.out_minor, tiles, valid, cache="nc")
         self.claim(*zip(minor, targets, valid, strict=True))
 

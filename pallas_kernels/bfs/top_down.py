@@ -4,7 +4,7 @@ import functools
 import operator
 from typing import Any
 
-from ..frontier.append import range_count, reserve, write_ranges
+from ..frontier.append import range_count, write_ranges
 from ..rows.flatten import flatten
 from ..simt.primitives import Simt
 from ..simt.typed import Operand, Value
@@ -53,7 +53,7 @@ class SingleCTATail:
 
     def reserve(self, total):
         """Position of the first of `total` ranges of this warp (valid in every lane)."""
-        return reserve(self.k, self.m.sums, self.word, total)
+        return self.k.reserve(self.m.sums, self.word, total)
 
     def store(self, at, entry, mask=None):
         self.k.store_vec(self.m.queue, (self.base + at) * 4, entry, mask=mask)
@@ -68,7 +68,7 @@ class UnbufferedTail(SingleCTATail):
         self.slot = slot
 
     def reserve(self, total):
-        return reserve(self.k, self.m.control, self.slot, total)
+        return self.k.reserve(self.m.control, self.slot, total)
 
 
 class Tail(SingleCTATail):
@@ -95,7 +95,7 @@ class Tail(SingleCTATail):
                 k.store_vec(m.buffer, i * 4, (0, 0, 0, 0))
 
             k.for_(at + k.lane, c.buffer, 32, blank)
-            return ~reserve(k, m.control, self.slot, total)
+            return ~k.reserve(m.control, self.slot, total)
 
         return k.if_(at + total > c.buffer, beyond, at)[0]
 
@@ -165,9 +165,8 @@ def push(
         return flatten(k, start, end - start, (vertex,), edge, found, edges, unroll=1)
 
     found, edges = k.distribute(ranges, warps, chunk, 0, 0)
-    found, edges = k.warp_sum(found), k.warp_sum(edges)
-    k.reduce("add", sums, group + 1, found, mask=(k.lane == 0) & (found != 0))
-    k.reduce("add", sums, group + 2, edges, mask=(k.lane == 0) & (edges != 0))
+    k.add_sum(sums, group + 1, found)
+    k.add_sum(sums, group + 2, edges)
 
 
 def collect(
@@ -184,10 +183,7 @@ def collect(
 
         def some():
             start = k.loads(m.indptr, v, mine, cache="nc")
-            end = [
-                k.load(m.indptr, x + 1, mask=valid, cache="nc")
-                for x, valid in zip(v, mine, strict=True)
-            ]
+            end = k.loads(m.indptr, [x + 1 for x in v], mine, cache="nc")
             for x, valid, s, t in zip(v, mine, start, end, strict=True):
                 k.if_(k.any(valid), functools.partial(append, k, c.span, tail, valid, s, t, x))
             return sum((t - s for s, t in zip(start, end, strict=True)), edges)
@@ -195,5 +191,4 @@ def collect(
         return k.if_(k.any(functools.reduce(operator.or_, mine)), some, edges)
 
     (edges,) = k.for_(worker * 128, c.n, workers * 128, stretch, 0)
-    edges = k.warp_sum(edges)
-    k.reduce("add", m.sums, 2, edges, mask=(k.lane == 0) & (edges != 0))
+    k.add_sum(m.sums, 2, edges)

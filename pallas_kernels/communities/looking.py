@@ -36,9 +36,8 @@ class Looking:
         vote = k.ballot(mask)
 
         def put():
-            first = k.atomic("add", self.m.control, word, k.popc(vote), mask=k.lane == 0)
-            place = (k.shfl(first, 0) + k.lanes_below(vote)) * len(values)
-            k.store_vec(array, place, values, mask=mask)
+            place = k.reserve(self.m.control, word, k.popc(vote)) + k.lanes_below(vote)
+            k.store_vec(array, place * len(values), values, mask=mask)
 
         k.if_(vote != 0, put)
 

@@ -10,26 +10,20 @@ from ..simt.typed import Array, Operand, Value
 LANE_RANGES = 4  # ranges of a row that its lane stores; the warp stores the others
 
 
-def reserve(k: Simt, tail: Array, word: Operand, total: Value) -> Value:
-    """Position of the first of `total` entries of this warp, in every lane: word `word` of `tail`
-    counts the entries."""
-    return k.shfl(k.atomic("add", tail, word, total, mask=k.lane == 0), 0)
-
-
 def put(
     k: Simt,
     vertices: Sequence[Value],
     won: Sequence[Value],
-    allocate: Callable[[Value], Value],
+    counter: tuple[Array, Operand],
     store: Callable[[Value, Value, Value], None],
 ) -> None:
-    """store(position, vertex, mask) for every vertex with `won`, several a lane; allocate(total)
-    gives the first position."""
+    """store(position, vertex, mask) for every vertex with `won`, several a lane; counter: the array
+    and the word that count them."""
     votes = [k.ballot(w) for w in won]
     total = functools.reduce(operator.add, map(k.popc, votes))
 
     def some():
-        base = allocate(total)
+        base = k.reserve(*counter, total)
         for v, w, b in zip(vertices, won, votes, strict=True):
             store(base + k.lanes_below(b), v, w)
             base = base + k.popc(b)

@@ -18,10 +18,7 @@ from ..simt.device import target
 from ..simt.launch import launch
 
 THREADS = (256, 512, 1024)  # of a CTA: the fewest that fill a multiprocessor
-WINDOWS = (
-    4096,
-    16384,
-)  # counters, if a row of tiles has at most SMALL entries in the mean, and else
+WINDOWS = 4096, 16384  # counters: if a row of tiles has at most SMALL entries in the mean, and else
 SMALL = 1024
 UNROLL = 4  # strides of a warp whose loads are in flight together
 RESIDENT = 2048  # threads of a multiprocessor
@@ -225,16 +222,9 @@ def _bounds(k, c, shared, indptr, indices, b):
     start = k.load(shared, PTR + k.thread, mask=row)
     end = k.load(shared, PTR + k.thread + 1, mask=row)
     row = row & (start < end)
-    k.atomic(
-        "min", shared, LOW, k.shr(k.load(indices, start, mask=row, cache="nc"), c.shift), mask=row
-    )
-    k.atomic(
-        "max",
-        shared,
-        HIGH,
-        k.shr(k.load(indices, end - 1, mask=row, cache="nc"), c.shift),
-        mask=row,
-    )
+    for op, word, at in (("min", LOW, start), ("max", HIGH, end - 1)):
+        tile = k.shr(k.load(indices, at, mask=row, cache="nc"), c.shift)
+        k.atomic(op, shared, word, tile, mask=row)
     k.sync()
     return k.load(shared, LOW), k.load(shared, HIGH)
 

@@ -234,15 +234,7 @@ class _PageRank(_Pass):
 
         def payload(device):
             del device
-            sums = []
-            for j in range(2):
-                each = [
-                    k.load(
-                        m.parted, j * k.ctas + i + k.lane, mask=i + k.lane < k.ctas, cache="fresh"
-                    )
-                    for i in range(0, k.ctas, 32)
-                ]
-                sums.append(k.warp_sum(functools.reduce(operator.add, each)))
+            sums = [k.sum_words(m.parted, j * k.ctas, k.ctas) for j in range(2)]
             return *sums, k.load(m.control, self.left, cache="fresh")
 
         ok = self.barrier.device_barrier(turn, payload)

@@ -193,10 +193,8 @@ class _Scattered:
         for start in range(0, self.width, tile.lanes * tile.words):
             column = start + self.member * tile.words
             masks = [(r >= 0) & (column < self.width) for r in rows]
-            x = [
-                k.load_vec(g.x, c * self.width + column, tile.words, mask=t, cache="nc")
-                for c, t in zip(cols, masks, strict=True)
-            ]
+            at = [c * self.width + column for c in cols]
+            x = k.loads_vec(g.x, at, tile.words, masks, cache="nc")
             for r, a, v, t in zip(rows, values, x, masks, strict=True):
                 terms = [evaluate(k, self.semiring.mul, a, u) for u in v]
                 k.reduce_vec(g.y, r * self.width + column, terms, mask=t)

@@ -206,8 +206,7 @@ def _tile(k, c, g, control, y, pad):
     k.spread(words, lambda i: k.store(g.x_bits, i, 0))
 
     def row_of_tiles(i, mask):
-        start = k.load(g.tile_ptr, i, mask=mask, cache="nc")
-        return start, k.load(g.tile_ptr, i + 1, mask=mask, cache="nc"), i
+        return *k.row(g.tile_ptr, i, mask), i
 
     ranges = Ranges(k, c.down, row_of_tiles, g.pieces, c.capacity, control, PIECES, TILE_UNROLL)
     ranges.cut()
@@ -247,7 +246,7 @@ def _tiles(k, c, g, y, places, payloads, valid):
             word = low | high
         hit.append(t & (word != 0))
     start = k.loads(g.slot_ptr, places, hit, cache="nc")
-    end = [k.load(g.slot_ptr, p + 1, mask=m, cache="nc") for p, m in zip(places, hit, strict=True)]
+    end = k.loads(g.slot_ptr, [p + 1 for p in places], hit, cache="nc")
     for u in range(len(places)):
         size = k.where(hit[u], end[u] - start[u], 0)
         payload = (payloads[u][0] * c.nt, across[u] * c.nt)
@@ -257,10 +256,8 @@ def _tiles(k, c, g, y, places, payloads, valid):
 def _entries(k, c, g, y, places, payloads, valid):
     each, bits = (4, 8) if c.nt == 16 else (2, 16)
     shift = c.nt.bit_length() - 1
-    packed = [
-        k.load(g.packed, k.shr(p, each.bit_length() - 1), mask=t, cache="nc")
-        for p, t in zip(places, valid, strict=True)
-    ]
+    at = [k.shr(p, each.bit_length() - 1) for p in places]
+    packed = k.loads(g.packed, at, valid, cache="nc")
     local = [
         k.shr(w, (p & (each - 1)) * bits) & ((1 << bits) - 1)
         for w, p in zip(packed, places, strict=True)

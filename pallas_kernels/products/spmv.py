@@ -96,8 +96,7 @@ class _Product(WholeRows):
         def read(wanted, array, at, cache):
             if not wanted:
                 return [[None] * width] * len(at)
-            pairs = zip(at, valid, strict=True)
-            return [k.load_vec(array, j, width, mask=t, cache=cache) for j, t in pairs]
+            return k.loads_vec(array, at, width, valid, cache=cache)
 
         data = read(self.reads, g.data, [p * width for p in places], "stream")
         x = read(self.reads_x, g.x, index, "nc")

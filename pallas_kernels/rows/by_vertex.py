@@ -54,10 +54,8 @@ class Vertices:
         def some(j):
             at = [j + i * step for i in range(UNROLL)]
             is_valid = [k.below(i, self.n // 4) for i in at]
-            places = [
-                k.load_vec(self.m.positions, 4 * i, 4, mask=mask, cache="nc")
-                for i, mask in zip(at, is_valid, strict=True)
-            ]
+            four = [4 * i for i in at]
+            places = k.loads_vec(self.m.positions, four, 4, is_valid, cache="nc")
             values = [[value(p) for p in four] for four in places]
             for i, mask, four in zip(at, is_valid, values, strict=True):
                 k.store_vec(whole, 4 * i, four, mask=mask)

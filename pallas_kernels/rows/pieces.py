@@ -110,8 +110,7 @@ class RowsInPieces(CsrRows):
             sums = k.for_(first + k.lane, stop, 32, row, *zeros)
             for j, x in enumerate(sums):
                 k.store(m.totals, many * p + j, k.bits(k.warp_sum(x), "i32"), mask=k.lane == 0)
-            taken = k.atomic("add", m.next, 0, 1, mask=k.lane == 0)
-            return self.warps[1] + k.shfl(taken, 0)
+            return self.warps[1] + k.reserve(m.next, 0, k.const(1))
 
         # the first pieces: consecutive ones go to different CTAs
         k.while_(lambda p: p < self.pieces, piece, k.warp * k.ctas + k.cta)

@@ -129,10 +129,7 @@ class PullRows:
         def items(i0, *totals):
             at = [i0 + b * self.workers for b in range(BATCH)]
             valid = [i < self.items for i in at]
-            words = [
-                k.load_vec(m.items, 4 * i, 4, mask=t, cache="nc")
-                for i, t in zip(at, valid, strict=True)
-            ]
+            words = k.loads_vec(m.items, [4 * i for i in at], 4, valid, cache="nc")
             rows = [self.row(word[2], t) for word, t in zip(words, valid, strict=True)]
             ys = self._gather(read, [(word[0] + k.lane, word[1]) for word in words])
             for i, t, word, row, y in zip(at, valid, words, rows, ys, strict=True):

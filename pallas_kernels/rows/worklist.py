@@ -108,8 +108,7 @@ class Worklist:
         upto, total = k.warp_scan(mine)
 
         def some():
-            base = k.atomic("add", *counter, total, mask=k.lane == 0)
-            place = k.shfl(base, 0) + upto - mine
+            place = k.reserve(*counter, total) + upto - mine
             for row, size in zip(rows, sizes, strict=True):
                 self._pieces(row, size, place, store)
                 place = place + size

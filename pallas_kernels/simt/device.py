@@ -22,10 +22,8 @@ from typing import NamedTuple, NotRequired, TypedDict
 import jax
 
 CTAS_PER_CORE = 1  # of up to 1024 threads and 64 registers each: resident everywhere from 8.0 on
-CAPABILITY = (
-    8,
-    0,
-)  # the lowest that works: acquire and release at GPU scope, no_allocate, 1024 threads
+# The lowest that works: acquire and release at GPU scope, no_allocate, 1024 threads.
+CAPABILITY = 8, 0
 SHARED_BYTES = 99 * 1024  # the fewest that work: what a CTA has on the GPUs of 8.6, 8.9 and 12.0
 
 # kind -> (multiprocessors, compute capability), for devices that are named but not present.

@@ -101,6 +101,13 @@ class Simt(Primitives):
         """`load` at each of some places: all are in flight together."""
         return [self.load(a, p, mask=m, **options) for p, m in zip(places, masks, strict=True)]
 
+    def loads_vec(
+        self, a: Array, places: Iterable[Operand], width: int, masks: Iterable[Mask], **options: Any
+    ) -> list[tuple[Value, ...]]:
+        """`load_vec` at each of some places: all are in flight together."""
+        each = zip(places, masks, strict=True)
+        return [self.load_vec(a, p, width, mask=m, **options) for p, m in each]
+
     def behind(self, x: Value, columns: Iterable[Value]) -> Value:
         """int32 x, made to depend on all of `columns`, values from -1 to 2^30 - 1.
 
@@ -122,6 +129,22 @@ class Simt(Primitives):
         """`atomic` at each of some places: all are in flight together."""
         each = zip(places, values, masks, strict=True)
         return [self.atomic(op, a, p, v, mask=m) for p, v, m in each]
+
+    def reserve(self, a: Array, i: Operand, total: Value) -> Value:
+        """Position of the first of `total` entries of this warp, in every lane: word i of `a`
+        counts the entries."""
+        return self.shfl(self.atomic("add", a, i, total, mask=self.lane == 0), 0)
+
+    def add_sum(self, a: Array, i: Operand, x: Value) -> None:
+        """Adds the x of all lanes to word i of `a` by one atomic, if it is not 0."""
+        total = self.warp_sum(x)
+        self.reduce("add", a, i, total, mask=(self.lane == 0) & (total != 0))
+
+    def sum_words(self, a: Array, first: Operand, many: int) -> Value:
+        """The sum of words first .. first + many - 1 of `a`, by a warp: all are loaded together."""
+        at = [i + self.lane for i in range(0, many, 32)]
+        words = [self.load(a, first + i, mask=i < many, cache="fresh") for i in at]
+        return self.warp_sum(functools.reduce(operator.add, words))
 
     def report(self, status: Array, ok: Operand) -> None:
         """status[0] = 1 - ok: 0 if no barrier expired."""

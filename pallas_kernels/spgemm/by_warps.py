@@ -98,8 +98,7 @@ class _Warps:
             number = k.load(self.g.counters, self.listed)
 
         def take():
-            mine = k.atomic("add", self.g.control, QUEUE, stretch, mask=k.lane == 0)
-            return k.shfl(mine, 0)
+            return k.reserve(self.g.control, QUEUE, k.const(stretch))
 
         def some(first):
             self._stretch(first, number)
@@ -238,8 +237,7 @@ class _Warps:
         """Writes the buffered entries, if they fit; called by all lanes."""
         k, g, nse = self.k, self.g, self.job.nse
         k.sync_warp()
-        at = k.atomic("add", g.counters, ALLOCATED, filled, mask=k.lane == 0)
-        at = k.shfl(at, 0)
+        at = k.reserve(g.counters, ALLOCATED, filled)
         fits = (at >= 0) & (at <= nse - filled)
 
         def write(j):

@@ -70,8 +70,7 @@ class _Dots:
         k = self.k
 
         def take():
-            mine = k.atomic("add", self.g.control, QUEUE, 32, mask=k.lane == 0)
-            return k.shfl(mine, 0)
+            return k.reserve(self.g.control, QUEUE, k.const(32))
 
         def some(first):
             self._places(first + k.lane)

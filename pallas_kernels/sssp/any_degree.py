@@ -23,7 +23,7 @@ import enum
 import functools
 import operator
 
-from ..frontier.append import put, range_count, reserve, write_ranges
+from ..frontier.append import put, range_count, write_ranges
 from .problem import MAX, Problem, Word
 from .rounds import Search
 from .tree import adopt, claim, count_orphans
@@ -200,13 +200,13 @@ class AnyDegree(Search):
             beyond = mask & (at >= buffer.size)
             k.if_(k.any(beyond), lambda: append(s, v, beyond))
 
-        put(k, vertices, won, lambda total: reserve(k, self.counts, word, total), store)
+        put(k, vertices, won, (self.counts, word), store)
 
     def _append_far(self, s, v, mask):
         """Appends to far: adds to the word of FAR of this split."""
         k = self.k
         votes = k.ballot(mask)
-        base = reserve(k, self.m.control, Word.FAR.at(s.pile), k.popc(votes))
+        base = k.reserve(self.m.control, Word.FAR.at(s.pile), k.popc(votes))
         at = base + k.lanes_below(votes)
         k.store(self.m.far, (s.pile & 1) * self.c.n + at, v, mask=mask)
 
@@ -222,7 +222,7 @@ class AnyDegree(Search):
             edges = k.warp_sum(end - start)
             k.reduce("add", self.counts, Count.EDGES, edges, mask=k.lane == 0)
             base = (s.cur ^ 1) * self.capacity + s.carried
-            first = base + reserve(k, self.m.control, Word.FOUND.at(s.turn), total)
+            first = base + k.reserve(self.m.control, Word.FOUND.at(s.turn), total)
 
             def write(j, at, s, e, v):
                 b = s + j * c.span

@@ -28,7 +28,7 @@ import functools
 import operator
 from typing import Any
 
-from ..frontier.append import put, reserve
+from ..frontier.append import put
 from .problem import MAX, Problem, Word
 from .rounds import Search
 from .tree import adopt, claim, count_orphans
@@ -189,7 +189,7 @@ class LowDegree(Search):
         def store(at, v, mask):
             k.store(queue, base + at, v, mask=mask)
 
-        put(k, vertices, won, lambda total: reserve(k, self.m.control, word, total), store)
+        put(k, vertices, won, (self.m.control, word), store)
 
     def _pile(self, vertices, wanted, piled):
         """Puts vertices on the warp's pile, which has `piled`; returns its new length."""

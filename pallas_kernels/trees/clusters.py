@@ -11,7 +11,7 @@ becomes a child, by a compare-and-swap, and its cluster keeps the edge.
 import functools
 from typing import Any, NamedTuple
 
-from ..frontier.append import range_count, reserve, write_ranges
+from ..frontier.append import range_count, write_ranges
 from ..rows.flatten import LONG, PIECE, flatten
 
 DEPTH = 64  # levels of a cluster, as far as the numbers of vertices leave bits
@@ -125,7 +125,7 @@ class Clusters:
         """The next block: its first vertex, which of its vertices are free, whether there are
         more."""
         k, m, bits = self.k, self.m, self.c.bits
-        ticket = reserve(k, m.control, TICKET, k.const(1, "i32"))
+        ticket = k.reserve(m.control, TICKET, k.const(1, "i32"))
         block = ticket
         for factor in (0x9E3779B1, 0x85EBCA6B):  # each step permutes the numbers of so many bits
             block = (block * factor) & ((1 << bits) - 1)
@@ -154,7 +154,7 @@ class Clusters:
         def cut():
             parts = k.where(long, range_count(PIECE, begin, end), 0)
             upto, total = k.warp_scan(parts)
-            at = reserve(k, m.control, CUT, total) + upto - parts
+            at = k.reserve(m.control, CUT, total) + upto - parts
 
             def store(j, begin, end, u, tag, at):
                 low = begin + j * PIECE

@@ -57,7 +57,7 @@ class Rounds:
 
         def put():
             word = LISTED + (k.const(turn) & 1)
-            first = k.shfl(k.atomic("add", m.control, word, many, mask=k.lane == 0), 0)
+            first = k.reserve(m.control, word, many)
             for edge, mask, vote, low in zip(edges, masks, votes, before, strict=False):
                 place = first + low + k.lanes_below(vote)
                 at = ((k.const(turn) & 1) * c.capacity + place) * 4
@@ -97,8 +97,7 @@ class Rounds:
             places = [e0 + 32 * u + k.lane for u in range(UNROLL)]
             masks = [p < count for p in places]
             at = [((turn & 1) * c.capacity + p) * 4 for p in places]
-            each = zip(at, masks, strict=True)
-            f([k.load_vec(m.work, p, 4, mask=t, cache="fresh") for p, t in each], masks)
+            f(k.loads_vec(m.work, at, 4, masks, cache="fresh"), masks)
 
         k.for_(first, count, k.ctas * k.threads * UNROLL, some)
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import jax
 
-from ..frontier.append import put, reserve
+from ..frontier.append import put
 from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
@@ -109,7 +109,7 @@ class _Truss:
         def store(at, edge, mask):
             k.store(m.listed, at, edge, mask=mask)
 
-        put(k, edges, masks, lambda total: reserve(k, m.control, LISTED, total), store)
+        put(k, edges, masks, (m.control, LISTED), store)
 
     def _slot(self, v, w, place, mask):
         """The name of the edge v - w, whose slot in the row of v is `place`."""

@@ -87,8 +87,7 @@ class _Upward:
         middle, long = (k.minimum(k.load(self.count, j), LISTED) for j in (2, 0))
         (edges,) = k.for_(k.warp, middle, k.threads // 32, self._middle_row, edges)
         (edges,) = k.for_(0, long, 1, self._long_row, edges)
-        edges = k.warp_sum(edges)
-        k.reduce("add", m.control, EDGES, edges, mask=(k.lane == 0) & (edges != 0))
+        k.add_sum(m.control, EDGES, edges)
 
     def _rows(self, v, edges):
         """The rows of a warp, one a lane; gives `edges` and their number more."""
@@ -123,8 +122,7 @@ class _Upward:
             vote = k.ballot(mine)
 
             def put(word=word, mine=mine, vote=vote):
-                base = k.atomic("add", m.control, word, k.popc(vote), mask=k.lane == 0)
-                place = k.shfl(base, 0) + k.lanes_below(vote)
+                place = k.reserve(m.control, word, k.popc(vote)) + k.lanes_below(vote)
                 if word == MEDIUM:
                     place = self.capacity - 1 - place
                 k.store(m.big, place, v, mask=mine)
@@ -184,7 +182,7 @@ class _Upward:
             ups = self._is_up(heads, valid, [(end - begin, v)] * UNROLL)
             votes = [k.ballot(up) for up in ups]
             many = sum((k.popc(vote) for vote in votes[1:]), start=k.popc(votes[0]))
-            base = begin + k.shfl(k.atomic("add", self.count, 1, many, mask=k.lane == 0), 0)
+            base = begin + k.reserve(self.count, 1, many)
             for w, up, vote in zip(heads, ups, votes, strict=True):
                 k.store(m.heads, base + k.lanes_below(vote), w, mask=up)
                 base = base + k.popc(vote)

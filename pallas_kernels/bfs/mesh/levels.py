@@ -25,10 +25,8 @@ def finish(k, c, m, vertices, barrier, s, last_rows):
     def send(j, most):
         at = [j + i * step for i in range(UNROLL)]
         valid = [k.below(i, k.shr(end, 2)) for i in at]
-        levels = [
-            k.load_vec(m.levels, 4 * i, 4, mask=mask, other=FAR, cache="fresh")
-            for i, mask in zip(at, valid, strict=True)
-        ]
+        places = [4 * i for i in at]
+        levels = k.loads_vec(m.levels, places, 4, valid, other=FAR, cache="fresh")
         for i, mask, four in zip(at, valid, levels, strict=True):
             four = [k.where(level == FAR, -1, level) for level in four]
             most = functools.reduce(k.maximum, [level + 1 for level in four], most)

@@ -95,8 +95,7 @@ class Inbox:
 
             def store(d=d, mine=mine, votes=votes):
                 total = sum((k.popc(vote) for vote in votes), k.const(0))
-                base = k.atomic("add", m.control, c.sent_to + d, total, mask=k.lane == 0)
-                at = k.device * c.n + k.shfl(base, 0)
+                at = k.device * c.n + k.reserve(m.control, c.sent_to + d, total)
                 for place, mask, vote in zip(places, mine, votes, strict=True):
                     k.store(k.on(m.messages, d), at + k.lanes_below(vote), place, mask=mask)
                     at = at + k.popc(vote)
@@ -131,8 +130,7 @@ class Push:
         long_count = k.minimum(k.load(inbox.long_count, 0), LONG_ROWS)
         counts = k.for_(0, long_count, 1, self._long_row, *counts)
         for word, count in zip((CLAIMED, NEW, EDGES, MESSAGES), (claimed, *counts), strict=True):
-            total = k.warp_sum(count)
-            k.reduce("add", m.sums, word, total, mask=(k.lane == 0) & (total != 0))
+            k.add_sum(m.sums, word, count)
 
     def _item(self, spans, messages, i, valid):
         """Item i is new message i, or range i - messages of the queue.
@@ -170,10 +168,7 @@ class Push:
         messages sent."""
         del payloads
         k, c, m, level = self.k, self.c, self.m, self.s.level + 1
-        targets = [
-            k.load(m.indices, at, mask=mask, other=c.all_places, cache="nc")
-            for at, mask in zip(places, valid, strict=True)
-        ]
+        targets = k.loads(m.indices, places, valid, other=c.all_places, cache="nc")
         valid = [mask & k.below(v, c.all_places) for v, mask in zip(targets, valid, strict=True)]
         devices = [v // c.n for v in targets]
         places = [v - device * c.n for v, device in zip(targets, devices, strict=True)]
@@ -189,10 +184,7 @@ class Push:
 
         # local and remote accesses are in flight together; a small frontier skips these loads,
         # because the atomics below answer the same question, one access earlier
-        known = [
-            k.load(m.levels, at, mask=here & ~self.small, other=FAR)
-            for at, here in zip(places, new, strict=True)
-        ]
+        known = k.loads(m.levels, places, [mask & ~self.small for mask in new], other=FAR)
         sent = k.loads(m.sent, words, [mask & ~self.small for mask in remote])
         new, remote = unvisited(known, sent)
         rows = [k.row(m.indptr, at, mask) for at, mask in zip(places, new, strict=True)]

@@ -336,7 +336,7 @@ class Attention:
                 begin, end = (k.load(g.indptr, r + j, cache="nc") for j in range(2))
                 head, tail = (r + begin) // self.piece, (r + end - 1) // self.piece
                 at = CONTROL_WORDS + self.before + head
-                count = k.shfl(k.atomic("add", g.control, at, 1, mask=k.lane == 0), 0)
+                count = k.reserve(g.control, at, k.const(1))
                 k.fence()
 
                 def join():

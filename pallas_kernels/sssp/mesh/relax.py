@@ -124,8 +124,7 @@ class Relaxing:
 
         start = k.const(INFINITY), k.const(0)
         low, edges = k.for_(worker, self.flags.each, 32 * workers, stretch, *start)
-        edges = k.warp_sum(edges)
-        k.reduce("add", self.m.control, slot + EDGES, edges, mask=(k.lane == 0) & (edges > 0))
+        k.add_sum(self.m.control, slot + EDGES, edges)
         return low
 
     def _flag(self, turn, slot, bound, flag, low, edges):
@@ -153,8 +152,7 @@ class Relaxing:
             parts = [(size + (SPAN - 1)) // SPAN for size in sizes]
             mine = functools.reduce(operator.add, parts)
             upto, total = k.warp_scan(mine)
-            base = k.atomic("add", m.control, slot + PIECES, total, mask=k.lane == 0)
-            at = k.shfl(base, 0) + upto - mine
+            at = k.reserve(m.control, slot + PIECES, total) + upto - mine
             for count, *row in zip(parts, starts, ends, labels, strict=True):
                 flatten(k, at, count, (at, *row), self._piece, unroll=1)
                 at = at + count

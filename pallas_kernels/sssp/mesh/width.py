@@ -1,8 +1,5 @@
 """The width of a round of `rounds.py`: it relaxes labels up to the least pending one + width."""
 
-import functools
-import operator
-
 # Width over the mean length: 4 / mean degree within these bounds.
 LOWEST, HIGHEST = 0.1, 3.0
 DOUBLINGS = 60
@@ -46,13 +43,7 @@ class Width:
         """The width that the weights of this device suggest, as bits; called by one warp after
         `sample`."""
         k, m = self.k, self.m
-        sums = []
-        for j in range(2):
-            each = [
-                k.load(m.parts, j * k.ctas + i + k.lane, mask=i + k.lane < k.ctas, cache="fresh")
-                for i in range(0, k.ctas, 32)
-            ]
-            sums.append(k.warp_sum(functools.reduce(operator.add, each)))
+        sums = [k.sum_words(m.parts, j * k.ctas, k.ctas) for j in range(2)]
         entries = k.maximum(k.cast(self.entries, "f32"), 1.0) * float(k.devices)
         over = k.minimum(k.maximum(k.const(4.0 * self.n, "f32") / entries, LOWEST), HIGHEST)
         return k.bits(sums[0] / k.maximum(sums[1], 1.0) * over, "i32")

@@ -265,19 +265,13 @@ def _peel(k: Any, c: State, m: Any, level, pieces, put, part, alone):
             degrees = k.loads(m.degree, heads, valid, other=0, cache="fresh")
             live = [degree > level for degree in degrees]
         before = k.atomics("add", m.degree, heads, [-1] * len(heads), live)
-        ends = (
-            [k.row(m.indptr, v, mask) for v, mask in zip(heads, live, strict=True)]
-            if alone
-            else None
-        )
+        each = zip(heads, live, strict=True)
+        ends = [k.row(m.indptr, v, mask) for v, mask in each] if alone else None
         for head, mask, old in zip(heads, live, before, strict=True):
             k.reduce("add", m.degree, head, 1, mask=mask & (old <= level))
         # the one edge that lowered a head to this level claims it
         claimed = [mask & (old == level + 1) for mask, old in zip(live, before, strict=True)]
-        some = claimed[0]
-        for mask in claimed[1:]:
-            some = some | mask
-        return k.if_(k.any(some), lambda: keep(heads, ends, claimed, top), top)
+        return k.if_(k.any(*claimed), lambda: keep(heads, ends, claimed, top), top)
 
     def keep(heads, ends, claimed, top):
         ends = ends or [k.row(m.indptr, v, mask) for v, mask in zip(heads, claimed, strict=True)]

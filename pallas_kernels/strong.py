@@ -152,8 +152,11 @@ def _push(k: Any, c: State, m: Any, pieces, put, part, alone):
         at = [v * STATE for v in heads]
         found = k.loads_vec(m.state, at, STATE, valid, other=DONE, cache="fresh")
         rows = [k.where(up, v + n, v) for v, up in zip(heads, ups, strict=True)]
-        if alone:
-            ends = [_row(k, c, m, r, mask) for r, mask in zip(rows, valid, strict=True)]
+
+        def rows_of(masks):
+            return [_row(k, c, m, r, mask) for r, mask in zip(rows, masks, strict=True)]
+
+        ends = rows_of(valid) if alone else []
         better, values = [], [k.shfl(mine, owner) for owner in owners]
         for words, owner, value, up in zip(found, owners, values, ups, strict=True):
             # a masked load gives DONE, which no listed vertex has as key
@@ -171,22 +174,11 @@ def _push(k: Any, c: State, m: Any, pieces, put, part, alone):
             else:
                 seen = k.atomics("exch", m.marks, rows, [part + 1] * len(rows), better)
                 fresh = [b & (old != part + 1) for b, old in zip(better, seen, strict=True)]
-            spans = (
-                ends
-                if alone
-                else [_row(k, c, m, r, mask) for r, mask in zip(rows, better, strict=True)]
-            )
-            put(
-                [
-                    (begin, k.where(new, end, begin), r)
-                    for (begin, end), new, r in zip(spans, fresh, rows, strict=True)
-                ]
-            )
+            spans = ends if alone else rows_of(better)
+            each = zip(spans, fresh, rows, strict=True)
+            put([(begin, k.where(new, end, begin), r) for (begin, end), new, r in each])
 
-        some = better[0]
-        for mask in better[1:]:
-            some = some | mask
-        k.if_(k.any(some), lower)
+        k.if_(k.any(*better), lower)
 
     edges_of(k, (begin, size), edges, unroll=UNROLL)
 

@@ -1,7 +1,5 @@
 """The pull side of `any_degree.py`: unvisited vertices look for a visited neighbour."""
 
-import functools
-import operator
 from typing import Any
 
 from ..frontier.append import range_count
@@ -202,7 +200,7 @@ def _pull_rest(k, c, m, copies, tail, v, rest):
         return tries + 4, *found, *parent
 
     def unfinished(tries, *state):
-        return k.any(functools.reduce(operator.or_, searching(tries, state[: c.unroll])))
+        return k.any(*searching(tries, state[: c.unroll]))
 
     sentinel = [k.const(False, "i1")] * c.unroll, [k.const(-1)] * c.unroll
     tries, *out = k.while_(
@@ -290,7 +288,7 @@ class _Leftovers:
                 edges = edges + k.where(mask, end - start, 0)
             k.reduce("add", m.sums, 2, edges, mask=edges != 0)
 
-        k.if_(wanted & k.any(functools.reduce(operator.or_, found)), some)
+        k.if_(wanted & k.any(*found), some)
 
     def slot(self, v):
         """Index of the word of v in `news`: the thread of this CTA that holds this word."""

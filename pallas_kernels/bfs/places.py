@@ -1,7 +1,5 @@
 """Where the frontier and the visited bits of `low_degree.py` lie, and how it is expanded there."""
 
-import functools
-import operator
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -192,7 +190,7 @@ class Queues(Place):
             k.store_vec(self.queues, self.at(f.level + 1, at), (v, parent)[: self.width], mask=mask)
 
         votes = [k.ballot(w) for w in won]
-        total = functools.reduce(operator.add, map(k.popc, votes))
+        total = sum(map(k.popc, votes), k.const(0))
 
         def each(base, store):
             for v, w, b in zip(near, won, votes, strict=True):

@@ -57,7 +57,7 @@ class Level:
 
         def some(tile, valid):
             word = k.load_vec(g.front, self.cur + tile * c.each, c.each, mask=valid, cache="fresh")
-            alive = valid & (_any(word) != 0)
+            alive = valid & (k.union(word) != 0)
             start = k.load(g.out_ptr, tile, mask=alive & expand, cache="nc")
             size = k.load(g.out_ptr, tile + 1, mask=alive & expand, cache="nc") - start
 
@@ -164,7 +164,7 @@ class Level:
 
         def some(tile, valid):
             missing = self.missing(tile, valid)
-            alive = valid & (_any(missing) != 0)
+            alive = valid & (k.union(missing) != 0)
             start, end = k.row(g.in_ptr, tile, alive)
             at = k.atomic("add", g.listed, LISTED, 1, mask=end - start > SPLIT)
             later = (end - start > SPLIT) & (at < LISTED)
@@ -208,7 +208,7 @@ class Level:
         t = t0 + k.lane
         minor = k.load(g.in_minor, t, mask=t < end, cache="nc")
         word = k.load_vec(g.front, self.cur + minor * c.each, c.each, mask=t < end, cache="fresh")
-        return word, k.ballot((t < end) & (_any(word) != 0))
+        return word, k.ballot((t < end) & (k.union(word) != 0))
 
     def push_csr(self, tile, start, end, missing):
         """Matrix-driven: intersects whole tiles with their frontier words, one line a lane; tiles
@@ -253,7 +253,7 @@ class Level:
                         bit, valid = k.ctz(left) & 31, (left != 0) & mine
                         line = (t0 + k.lane) * c.nt + 32 * q + bit
                         bits = k.load_vec(g.in_words, line * c.each, c.each, mask=valid, cache="nc")
-                        hit = _any([b & f for b, f in zip(bits, word, strict=True)]) != 0
+                        hit = k.union([b & f for b, f in zip(bits, word, strict=True)]) != 0
                         found = k.where(k.any(valid & hit), found | k.bit(bit), found)
                         left = left & (left - 1)
                     return left, found
@@ -264,19 +264,11 @@ class Level:
             return t0 + 32, *[m & ~f for m, f in zip(missing, found, strict=True)]
 
         k.while_(
-            lambda t0, *missing: (t0 < end) & (_any(missing) != 0),
+            lambda t0, *missing: (t0 < end) & (k.union(missing) != 0),
             lambda *state: chunk(state),
             start,
             *missing,
         )
-
-
-def _any(words):
-    """The OR of the words of a line."""
-    total = words[0]
-    for w in words[1:]:
-        total = total | w
-    return total
 
 
 def _select(k, word, rank):

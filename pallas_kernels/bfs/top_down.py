@@ -1,7 +1,6 @@
 """The push side of `any_degree.py`: queues of edge ranges and the level that expands them."""
 
 import functools
-import operator
 from typing import Any
 
 from ..frontier.append import range_count, write_ranges
@@ -188,7 +187,7 @@ def collect(
                 k.if_(k.any(valid), functools.partial(append, k, c.span, tail, valid, s, t, x))
             return sum((t - s for s, t in zip(start, end, strict=True)), edges)
 
-        return k.if_(k.any(functools.reduce(operator.or_, mine)), some, edges)
+        return k.if_(k.any(*mine), some, edges)
 
     (edges,) = k.for_(worker * 128, c.n, workers * 128, stretch, 0)
     k.add_sum(m.sums, 2, edges)

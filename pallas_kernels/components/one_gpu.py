@@ -28,7 +28,6 @@ usroads-48 37 (39); searches from vertices with a smaller neighbour alone: 74, 3
 """
 
 import functools
-import operator
 
 import jax
 import jax.numpy as jnp
@@ -149,11 +148,7 @@ def roots(k, parent, vertices, masks):
         each = zip(moving, found, above, strict=True)
         return *above, *(k.where(t, new, up) for t, new, up in each)
 
-    return k.while_(lambda *state: _any(below(*state)), jump, *starts, *above)[:many]
-
-
-def _any(masks):
-    return functools.reduce(operator.or_, masks)
+    return k.while_(lambda *state: k.union(below(*state)), jump, *starts, *above)[:many]
 
 
 class Forest:
@@ -240,7 +235,7 @@ class Forest:
                 next_.append(k.where((up == high) | (up < 0), low, up))
             return *next_, *lows
 
-        return k.while_(lambda *ends: _any(apart(*ends)), climb, *ends[0], *ends[1])[many:]
+        return k.while_(lambda *ends: k.union(apart(*ends)), climb, *ends[0], *ends[1])[many:]
 
     def short_rows(self, symmetric):
         """Links every vertex to its first FEW neighbours, of a symmetric graph to smaller ones.
@@ -259,7 +254,7 @@ class Forest:
             longest = functools.reduce(k.maximum, sizes)
             # the same CTA gets these rows in `rest`
             cut = [t & (b + FEW < e) for t, b, (_, e) in zip(valid, begins, ends, strict=True)]
-            k.store(self.longer, 0, 1, mask=_any(cut))
+            k.store(self.longer, 0, 1, mask=k.union(cut))
 
             def neighbour(r, *mine):
                 there = [b + r < s for b, s in zip(begins, stops, strict=True)]
@@ -296,7 +291,7 @@ class Forest:
             return *low, *high, *found
 
         state = [*vertices, *above, *higher]
-        return k.while_(lambda *state: _any(below(state)), step, *state)[many : 2 * many]
+        return k.while_(lambda *state: k.union(below(state)), step, *state)[many : 2 * many]
 
     def compress(self):
         """Every label becomes its root."""
@@ -317,8 +312,7 @@ class Forest:
             return many
 
         (many,) = self._several(self.n, some, 0)
-        many = k.warp_fold(operator.add, many)
-        k.reduce("add", self.longer, 1, many, mask=(k.lane == 0) & (many > 0))
+        k.add_sum(self.longer, 1, many)
         k.sync()
         k.reduce("add", self.control, COUNT, k.load(self.longer, 1), mask=k.thread == 0)
 

@@ -1,7 +1,5 @@
 """How the lanes of a warp append to a queue: one atomic for all of them."""
 
-import functools
-import operator
 from collections.abc import Callable, Sequence
 
 from ..simt.primitives import Simt
@@ -20,7 +18,7 @@ def put(
     """store(position, vertex, mask) for every vertex with `won`, several a lane; counter: the array
     and the word that count them."""
     votes = [k.ballot(w) for w in won]
-    total = functools.reduce(operator.add, map(k.popc, votes))
+    total = sum(map(k.popc, votes), k.const(0))
 
     def some():
         base = k.reserve(*counter, total)

@@ -7,6 +7,8 @@ reach its stretch. It combines the terms of its own rows by atomics on shared me
 number of rows to the counts of the CTAs, and writes its rows behind those of the CTAs before.
 """
 
+import functools
+
 from ..rows.flatten import warps_before
 from ..simt.device import target
 from .sparse_result import fill
@@ -149,9 +151,7 @@ class OwnRows:
                 for u in range(COLUMNS)
             ]
             sizes = [k.where(end - start > LONG, 0, end - start) for start, end, *_ in columns]
-            most = sizes[0]
-            for size in sizes[1:]:
-                most = k.maximum(most, size)
+            most = functools.reduce(k.maximum, sizes)
 
             def stride(at):
                 at = [at + k.lane, at + k.lane + 32]
@@ -181,9 +181,6 @@ class OwnRows:
             t & k.below(r - self.base, 32 * self.each) & k.below(r, self.y.m)
             for r, t in zip(rows, valid, strict=True)
         ]
-        hit = mine[0]
-        for m in mine[1:]:
-            hit = hit | m
 
         def combine():
             allowed = [self.y.allowed_at(r, m) for r, m in zip(rows, mine, strict=True)]
@@ -192,7 +189,7 @@ class OwnRows:
                 k.reduce(self.y.add, self.values, own, self.y.encode(value), mask=mask)
                 k.reduce("or", self.bits, k.shr(own, 5), k.bit(own), mask=mask)
 
-        k.if_(hit, combine)
+        k.if_(k.union(mine), combine)
 
     def _number(self):
         """Numbers the rows of the stretch that have a term: `places` gets that of the first row of

@@ -7,7 +7,6 @@ terms of several words in the order of the entries, so that an operation need no
 
 import dataclasses
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,7 +52,7 @@ def fold_spans(
 
     def left(*carry):
         more = [a < end for a, (_, end) in zip(carry, spans, strict=False)]
-        return functools.reduce(operator.or_, more)
+        return k.union(more)
 
     return k.while_(left, some, *(first for first, _ in spans), *start)[many:]
 

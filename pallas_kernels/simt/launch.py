@@ -9,7 +9,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
     values    + - * // % & | ^ ~ << >> (arithmetic) == != < <= > >= on int32, float32 and bool
               values and Python numbers; // and % of int32 are unsigned, float division and
               k.sqrt are correctly rounded, k.exp2 and k.log2 right to 2^-22;
-              k.where, k.minimum, k.maximum, k.shr (logical),
+              k.where, k.minimum, k.maximum, k.union(several), k.shr (logical),
               k.below(v, n): 0 <= v < n, k.popc, k.ctz (of a non-zero word), k.const(x, kind),
               k.cast(x, kind), k.bits(x, kind); kinds are "i32", "f32", "i1";
               k.unpack(word, narrow) -> two f32, k.pack(low, high, narrow) -> word, to nearest

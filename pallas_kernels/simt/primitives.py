@@ -62,8 +62,13 @@ class Simt(Primitives):
             return self.bits(word << 16, "f32"), self.bits(word & -65536, "f32")
         return self.halves(word)
 
-    def any(self, b: Operand) -> Value:
-        return self.ballot(b) != 0
+    def union(self, words: Iterable[Any]) -> Any:
+        """The OR of some words, or of some masks."""
+        return functools.reduce(operator.or_, words)
+
+    def any(self, *masks: Operand) -> Value:
+        """Whether one of the masks holds in one of the lanes."""
+        return self.ballot(self.union(masks)) != 0
 
     def all(self, b: Operand) -> Value:
         return self.ballot(b) == -1
@@ -115,7 +120,7 @@ class Simt(Primitives):
         at loaded indices run one after the other, each waiting for its own index. If x is a part of
         all their indices, they wait once, for all columns together.
         """
-        word = functools.reduce(operator.or_, columns)
+        word = self.union(columns)
         return self.where(word >= -(1 << 30), x, 0)
 
     def atomics(

@@ -21,7 +21,6 @@ rounds, 18 of them, 0.47 ms; rmat21 2.38 (2.98 before), of which one gather an e
 
 import enum
 import functools
-import operator
 
 from ..frontier.append import put, range_count, write_ranges
 from .problem import MAX, Problem, Word
@@ -164,7 +163,7 @@ class AnyDegree(Search):
                 self.note(v, tail, slot, w)
 
         if c.rule.parents:
-            k.if_(k.any(functools.reduce(operator.or_, won)), note_all)
+            k.if_(k.any(*won), note_all)
         close, away, first = self.near_and_far(s, new, old, won)
         least = self.least_of(least, new, away)
 
@@ -177,8 +176,8 @@ class AnyDegree(Search):
             self.put_far(s, near, mark(first, c.n, 1) if c.marked else first)
 
         to_near = lambda: self.put_near(s, near, mark(close, 0, s.steps))  # noqa: E731
-        k.if_(k.any(functools.reduce(operator.or_, close)), to_near)
-        k.if_(k.any(functools.reduce(operator.or_, first)), to_far)
+        k.if_(k.any(*close), to_near)
+        k.if_(k.any(*first), to_far)
         return least
 
     def note(self, vertex, parent, slot, mask):

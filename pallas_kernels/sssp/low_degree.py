@@ -24,8 +24,6 @@ and the row 0.2. delaunay 2^21: 5.9 ms with far reached by two atomics in every 
 one after the other, 5.1 with piles and quads together, 4.4 with hops in queues of up to 65,536.
 """
 
-import functools
-import operator
 from typing import Any
 
 from ..frontier.append import put
@@ -151,8 +149,7 @@ class LowDegree(Search):
             count = self._pile(near, first, piled)
             return self._to_far(s, count, count & 31)
 
-        some = functools.reduce(operator.or_, first)
-        return close, least, k.if_(k.any(some), pile, piled)[0]
+        return close, least, k.if_(k.any(*first), pile, piled)[0]
 
     def _next_vertices(self, s, near, close, count):
         """Adds vertices to the warp's next ones, after `count` others; those beyond 32 are queued

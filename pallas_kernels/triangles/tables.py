@@ -5,8 +5,6 @@ counting on GPUs", IEEE TPDS 28, 2017), else a word for each head, by a hash (Pa
 triangle counting reloaded on GPUs", IEEE TPDS 32, 2021).
 """
 
-import functools
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -132,7 +130,7 @@ class Tables:
 
         def going(tries, *state):
             some = searching(state[many:])
-            return k.any(functools.reduce(operator.or_, some)) & (tries <= table.last)
+            return k.any(*some) & (tries <= table.last)
 
         def next_(tries, *state):
             slots, words, some = state[:many], state[many:], searching(state[many:])

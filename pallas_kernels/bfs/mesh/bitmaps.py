@@ -1,8 +1,6 @@
 """Bitmap of the visited places of all devices, which a pull level of `any_degree.py` reads and
 writes."""
 
-import functools
-import operator
 from typing import Any
 
 from ..bottom_up import Copies
@@ -39,7 +37,7 @@ class OnMesh(Copies):
         mine = k.const(0)
         for j, four in enumerate(levels):
             bits = [k.where(level == FAR, 0, 1 << i) for i, level in enumerate(four)]
-            word = functools.reduce(operator.or_, bits) << ((lane & 7) * 4)
+            word = k.union(bits) << ((lane & 7) * 4)
             for d in (1, 2, 4):  # each of eight lanes has four bits of a word
                 word = word | k.shfl_xor(word, d)
             mine = k.where(k.shr(lane, 2) == j, k.shfl(word, (lane & 3) * 8), mine)

@@ -1,7 +1,6 @@
 """The end of a search on a mesh: all devices get all levels, and how many there are."""
 
 import functools
-import operator
 
 FAR = 2**31 - 1  # the level of a vertex that is not reached
 UNROLL = 4  # groups of four levels whose loads a thread has in flight together
@@ -33,7 +32,7 @@ def finish(k, c, m, vertices, barrier, s, last_rows):
             if c.local_levels:
                 k.store_vec(m.levels, 4 * i, four, mask=mask)
             bytes_ = [(level & BYTE) << (8 * b) for b, level in enumerate(four)]
-            word = functools.reduce(operator.or_, bytes_)
+            word = k.union(bytes_)
             for d in range(k.devices):
                 at = k.shr(vertices.first, 2) + i
                 k.store(k.on(m.messages, d), at, word, mask=mask & shallow)

@@ -1,8 +1,5 @@
 """The push side of `any_degree.py`: edges of the frontier, and messages to other devices."""
 
-import functools
-import operator
-
 from ...rows.flatten import flatten
 from ..top_down import append
 from .levels import FAR
@@ -100,7 +97,7 @@ class Inbox:
                     k.store(k.on(m.messages, d), at + k.lanes_below(vote), place, mask=mask)
                     at = at + k.popc(vote)
 
-            k.if_(functools.reduce(operator.or_, votes) != 0, store)
+            k.if_(k.union(votes) != 0, store)
 
 
 class Push:
@@ -196,6 +193,5 @@ class Push:
             k.if_(self.queue & k.any(mask), lambda put=put: append(k, c.span, *put))
             found = found + k.cast(mask, "i32")
             edges = edges + k.where(mask, end - start, 0)
-        some = functools.reduce(operator.or_, remote)
-        k.if_(k.any(some), lambda: self.inbox.send(places, devices, remote))
+        k.if_(k.any(*remote), lambda: self.inbox.send(places, devices, remote))
         return found, edges, sum((k.cast(mask, "i32") for mask in remote), sent_count)

@@ -8,9 +8,6 @@ fell, the label there is lowered too, by an atomic over the link that returns no
 sent one by one as they fall: there are no message buffers.
 """
 
-import functools
-import operator
-
 from ...rows.flatten import flatten
 
 INFINITY = 0x7F800000  # the bits of inf
@@ -150,13 +147,13 @@ class Relaxing:
             rows = zip(active, starts, ends, strict=True)
             sizes = [k.where(a, end - start, 0) for a, start, end in rows]
             parts = [(size + (SPAN - 1)) // SPAN for size in sizes]
-            mine = functools.reduce(operator.add, parts)
+            mine = sum(parts)
             upto, total = k.warp_scan(mine)
             at = k.reserve(m.control, slot + PIECES, total) + upto - mine
             for count, *row in zip(parts, starts, ends, labels, strict=True):
                 flatten(k, at, count, (at, *row), self._piece, unroll=1)
                 at = at + count
-            return functools.reduce(operator.add, sizes, edges)
+            return sum(sizes, edges)
 
         return low, k.if_(k.any(some), list_rows, edges)[0]
 

@@ -35,7 +35,7 @@ import enum
 import functools
 from typing import Any
 
-from ..frontier.append import range_count
+from ..frontier.append import range_count, write_row
 from ..frontier.carry import Carry
 from ..frontier.control import Rotation, report
 from ..simt.primitives import Simt
@@ -311,12 +311,8 @@ def _initialise(k, c, m, source, valid, start, end):
         k.store(m.visited, w, word)
         return count + k.popc(word)
 
-    def item(i):
-        at = start + i * c.span
-        k.store_vec(m.queue, i * 4, (at, k.minimum(at + c.span, end), source, 0))
-
     k.spread(c.n, clear)
-    k.spread((end - start + (c.span - 1)) // c.span, item)
+    write_row(k, m.queue, c.span, (start, end, source))
     k.store(m.sums, k.thread, 0, mask=k.thread < 16)
     k.sync()
     (count,) = k.spread(c.words, bits, 0)

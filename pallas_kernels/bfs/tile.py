@@ -147,8 +147,7 @@ def tile_bfs(
     def kernel(k, g):
         g.sums, g.listed = k.shared(4), k.shared(LISTED + 1)
         levels, ok = _search(k, c, g)
-        word = k.where(k.thread == 0, levels, 1 - ok)
-        k.store(g.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
+        k.results(g.summary, levels, 1 - ok)
 
     found = launch(
         kernel, operands, outputs, **grid.form(), shared_words=LISTED + 8, name="tile_bfs"

@@ -156,9 +156,7 @@ class _Loop(PullRows):
             k.store(m.x, vertex, value, mask=vertex < c.n)
 
         k.spread(c.positions, row)
-        mine = (k.cta == 0) & (k.thread == 0)
-        for j, word in enumerate((steps, flag, 1 - ok)):
-            k.store(m.summary, j, word, mask=mine)
+        k.results(m.summary, steps, flag, 1 - ok)
 
     def _reached(self):
         """Whether x differs from x0 at each target, given by its vertex and its position."""

@@ -38,11 +38,8 @@ class Iteration(PullRows):
         self._summary(steps, change, ok)
 
     def _summary(self, steps: Value, change: Value, ok: Value) -> None:
-        k, m = self.k, self.m
-        mine = (k.cta == 0) & (k.thread == 0)
-        k.store(m.summary, 0, steps, mask=mine)
-        k.store(m.summary, 1, 1 - ok, mask=mine)
-        k.store(m.change, 0, change, mask=mine)
+        self.k.results(self.m.summary, steps, 1 - ok)
+        self.k.results(self.m.change, change)
 
     def _start(self) -> Value:
         """Computes x = p and its z; returns this thread's part of the dangling mass."""

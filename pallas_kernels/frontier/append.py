@@ -34,6 +34,17 @@ def range_count(span: int, start: Value, end: Value) -> Value:
     return (end - start + (span - 1)) // span
 
 
+def write_row(k: Simt, queue: Array, span: int, row: tuple[Value, Value, Value]) -> None:
+    """Puts the ranges (start, end, vertex, 0) of one row at the beginning of a queue."""
+    start, end, vertex = row
+
+    def item(i):
+        at = start + i * span
+        k.store_vec(queue, i * 4, (at, k.minimum(at + span, end), vertex, 0))
+
+    k.spread(range_count(span, start, end), item)
+
+
 def write_ranges(k: Simt, parts: Value, row: Sequence[Value], store: Callable[..., None]) -> None:
     """store(j, *row) for j = 0 .. parts - 1 of each lane; all lanes store those of long rows."""
     k.for_(0, k.minimum(parts, LANE_RANGES), 1, lambda j: store(j, *row))

@@ -157,10 +157,8 @@ class _PageRank(_Pass):
         infinity = k.bits(k.const(0x7F800000), "f32")
         steps, change, _, ok = k.while_(going, step, 0, infinity, lost, ok)
         ok = ok & self._finish(steps + 2)
-        mine = (k.cta == 0) & (k.thread == 0)
-        for j, word in enumerate((steps, 1 - ok, refused)):
-            k.store(m.summary, j, word, mask=mine)
-        k.store(m.change, 0, change, mask=mine)
+        k.results(m.summary, steps, 1 - ok, refused)
+        k.results(m.change, change)
 
     def _start(self):
         """Computes x = p and its z; returns (ok of the barriers, this thread's part of the dangling

@@ -77,13 +77,8 @@ class _OnMesh(Renamed):
         self.barrier = MeshBarrier(k, m.control, 1, first=CONTROL_WORDS + used)
 
     def run(self):
-        k = self.k
         super().run()
-
-        def status(ok):
-            k.store(self.g.status, 0, 1 - ok, mask=k.lane == 0)
-
-        self.barrier.depart(k.const(1), status)
+        self.barrier.depart(self.k.const(1), self.g.status)
 
     def _store(self, r, acc, mask):
         k, width = self.k, self.job.width

@@ -153,11 +153,7 @@ class _Chunk(Product):
     def _leave(self):
         k = self.k
         barrier = MeshBarrier(k, self.g.control, 1, first=CONTROL_WORDS + self.groups)
-
-        def status(ok):
-            k.store(self.g.status, 0, 1 - ok, mask=k.lane == 0)
-
-        barrier.depart(k.const(1), status)
+        barrier.depart(k.const(1), self.g.status)
 
     def _send(self, c):
         """Stores chunk c of the rows of x of this device in the memory of the others."""

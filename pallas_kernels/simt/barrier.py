@@ -63,13 +63,13 @@ class MeshBarrier:
         k.sync()
         return k.load(self.found, 0)
 
-    def depart(self, turn, then):
+    def depart(self, turn, status):
         """The last barrier: the last CTA of each device to arrive waits for all devices; the other
         CTAs leave.
 
-        So any number of CTAs is right, resident together or not. then(ok): called by the first warp
-        of the last CTA after the wait. When all kernels have ended, what any device wrote before
-        this barrier is in memory.
+        So any number of CTAs is right, resident together or not. status[0] becomes 0, or 1 where
+        some device did not arrive. When all kernels have ended, what any device wrote before this
+        barrier is in memory.
         """
         k = self.k
         group = self._group(turn)
@@ -79,7 +79,7 @@ class MeshBarrier:
             self._send(turn, group, lambda device: (0,) * self.words)
             self._receive(turn, group)
             k.sync_warp()
-            then(k.load(self.found, 0))
+            k.store(status, 0, 1 - k.load(self.found, 0), mask=k.lane == 0)
 
         k.if_(k.warp == 0, lambda: self._arrive((), last))
 

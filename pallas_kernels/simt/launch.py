@@ -39,7 +39,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
     CTA   k.sync(), k.sync_count(b) -> number of threads with b
     grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
               k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total),
-              k.report(status, ok): status[0] = 1 - ok
+              k.report(status, ok): status[0] = 1 - ok, k.results(array, *words)
     mesh      k.device, k.devices: number of this device, of devices; k.on(a, device): the array a
               on that device; `barrier.py` has the barrier over all devices
 

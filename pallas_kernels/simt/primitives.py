@@ -153,7 +153,12 @@ class Simt(Primitives):
 
     def report(self, status: Array, ok: Operand) -> None:
         """status[0] = 1 - ok: 0 if no barrier expired."""
-        self.store(status, 0, 1 - ok, mask=(self.cta == 0) & (self.thread == 0))
+        self.results(status, 1 - ok)
+
+    def results(self, array: Array, *words: Operand) -> None:
+        """array[j] = words[j], by one thread of the grid: numbers that a kernel returns."""
+        for j, word in enumerate(words):
+            self.store(array, j, word, mask=(self.cta == 0) & (self.thread == 0))
 
     def row(self, indptr: Array, r: Value, mask: Mask = None) -> tuple[Value, Value]:
         """Where the entries of row r begin and end."""

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from ..rows.flatten import flatten
 from ..simt.launch import launch
-from .job import ALLOCATED, COUNTERS, LARGE, LISTS, MEDIUM, MIDDLE, OUT, Terms
+from .job import ALLOCATED, COUNTERS, LARGE, LISTS, MEDIUM, MIDDLE, OUT, Terms, stretches
 from .sort import combine_runs, sort
 
 QUEUE = 40  # control word: stretches taken
@@ -96,15 +96,8 @@ class _Warps:
         number = k.const(self.job.rows)
         if self.listed is not None:
             number = k.load(self.g.counters, self.listed)
-
-        def take():
-            return k.reserve(self.g.control, QUEUE, k.const(stretch))
-
-        def some(first):
-            self._stretch(first, number)
-            return take()
-
-        k.while_(lambda first: first < number, some, take())
+        some = lambda first: self._stretch(first, number)  # noqa: E731
+        stretches(k, (self.g.control, QUEUE), stretch, number, some)
 
     def _stretch(self, first, number):
         k, g, config = self.k, self.g, self.config

@@ -12,7 +12,7 @@ from ..rows.flatten import flatten
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import evaluate, uses
-from .job import Algebra, Job, Sums
+from .job import Algebra, Job, Sums, stretches
 
 QUEUE = 40  # control word: stretches of places taken
 
@@ -68,15 +68,8 @@ class _Dots:
 
     def run(self):
         k = self.k
-
-        def take():
-            return k.reserve(self.g.control, QUEUE, k.const(32))
-
-        def some(first):
-            self._places(first + k.lane)
-            return take()
-
-        k.while_(lambda first: first < self.job.nse, some, take())
+        some = lambda first: self._places(first + k.lane)  # noqa: E731
+        stretches(k, (self.g.control, QUEUE), 32, self.job.nse, some)
 
     def _places(self, place):
         k, g = self.k, self.g

@@ -76,6 +76,17 @@ class Job:
         return "f32" if self.semiring.dtype.name == "float32" else "i32"
 
 
+def stretches(k, queue, step, stop, f):
+    """f(first) by warps for stretches of `step` numbers below `stop`; queue: the array and the word
+    that count those taken."""
+
+    def some(first):
+        f(first)
+        return k.reserve(*queue, k.const(step))
+
+    k.while_(lambda first: first < stop, some, k.reserve(*queue, k.const(step)))
+
+
 class Terms:
     """The products of rows in one launch."""
 

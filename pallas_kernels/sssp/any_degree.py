@@ -22,7 +22,7 @@ rounds, 18 of them, 0.47 ms; rmat21 2.38 (2.98 before), of which one gather an e
 import enum
 import functools
 
-from ..frontier.append import put, range_count, write_ranges
+from ..frontier.append import put, range_count, write_ranges, write_row
 from .problem import MAX, Problem, Word
 from .rounds import Search
 from .tree import adopt, claim, count_orphans
@@ -73,15 +73,9 @@ class AnyDegree(Search):
         k, c, m = self.k, self.c, self.m
         start = k.load(m.indptr, source, mask=valid)
         end = k.load(m.indptr, source + 1, mask=valid)
-        ranges = range_count(c.span, start, end)
-
-        def item(i):
-            at = start + i * c.span
-            k.store_vec(m.queue, i * 4, (at, k.minimum(at + c.span, end), source, 0))
-
-        k.spread(ranges, item)
+        write_row(k, m.queue, c.span, (start, end, source))
         self.clear()
-        return ranges
+        return range_count(c.span, start, end)
 
     def expand(self, s):
         return self.visit_edges(s, functools.partial(self._relax, s), self.c.unroll)

@@ -110,9 +110,7 @@ def run(graph, operands, rule: Rule, config: Config | None, name: str):
     def kernel(k: Simt, m: Arrays):
         form = low_degree.LowDegree if low else any_degree.AnyDegree
         steps, ok, splits, work = form(k, c, m).run()
-        mine = (k.cta == 0) & (k.thread == 0)
-        for j, word in enumerate((steps, 1 - ok, splits, work)):
-            k.store(m.summary, j, word, mask=mine)
+        k.results(m.summary, steps, 1 - ok, splits, work)
 
     return launch(
         kernel,

@@ -30,7 +30,7 @@ import dataclasses
 import functools
 from typing import Any
 
-from ...frontier.append import range_count
+from ...frontier.append import range_count, write_row
 from ...frontier.carry import Carry
 from ...frontier.control import Rotation
 from ...rows.by_vertex import Vertices
@@ -151,8 +151,7 @@ class Search:
 
         last = first.loop(k, lambda s: (s.vertices > 0) & (s.ok == 1), self.step)
         ok, deep = finish(k, c, self.m, self.vertices, self.barrier, last, self.last_rows)
-        word = k.where(k.thread == 0, deep, 1 - ok)
-        k.store(self.m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
+        k.results(self.m.summary, deep, 1 - ok)
 
     def _initialise(self):
         """Fills levels, `sent`, the queue; words c.linked_word (end of the rows), c.squares.
@@ -173,12 +172,7 @@ class Search:
         self._add_squares()
         here = place >= 0
         start, end = k.row(m.indptr, place, here)
-
-        def item(i):
-            at = start + i * c.span
-            k.store_vec(m.queue, i * 4, (at, k.minimum(at + c.span, end), place, 0))
-
-        k.spread(k.where(here, range_count(c.span, start, end), 0), item)
+        write_row(k, m.queue, c.span, (start, end, place))
         return start, k.where(here, end, -1)
 
     def _add_squares(self):

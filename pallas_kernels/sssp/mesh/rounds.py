@@ -68,8 +68,7 @@ class Search:
         steps, least, _, ok = k.while_(going, step, 0, least, 0, ok)
         ok = ok & self._finish(steps + 2)
         ended, refused = (k.cast(x, "i32") for x in (least >= INFINITY, least < 0))
-        for j, word in enumerate((steps, ended, 1 - ok, refused)):
-            k.store(m.summary, j, word, mask=(k.cta == 0) & (k.thread == 0))
+        k.results(m.summary, steps, ended, 1 - ok, refused)
 
     def _start(self):
         """Gives a label to the source alone; returns (ok, the least label)."""

@@ -41,7 +41,7 @@ from ..frontier.control import Rotation, report
 from ..simt.primitives import Simt
 from .bottom_up import Copies, pull
 from .problem import Arrays, Problem
-from .top_down import SingleCTATail, Tail, UnbufferedTail, collect, push
+from .top_down import Tail, UnbufferedTail, collect, push
 
 
 class Word(enum.IntEnum):
@@ -88,11 +88,6 @@ class Alone(Carry):
     turn: Any
 
 
-def body(k: Simt, c: Problem, m: Arrays):
-    """The search; returns (number of levels, ok)."""
-    return Search(k, c, m).run()
-
-
 class Search:
     """One search."""
 
@@ -110,6 +105,7 @@ class Search:
         self.targets = [k.where(ok, t, 0) for t, ok in zip(targets, self.known, strict=True)]
 
     def run(self):
+        """The search; returns (number of levels, ok)."""
         k, c, m = self.k, self.c, self.m
         start = k.load(m.indptr, self.source, mask=self.valid)
         end = k.load(m.indptr, self.source + 1, mask=self.valid)
@@ -245,10 +241,10 @@ class Search:
         return k.warp_sum(k.bits(sums, "f32")) * each
 
     def pull_level(self, slot, s):
-        k, c = self.k, self.c
-        copies = Copies(k, c, self.m, s.half)
-        queue = UnbufferedTail(k, c, self.m, s.cur, slot), c.n - s.seen <= c.n // QUEUED
-        pull(k, c, self.m, s.level, copies, self.warps, queue)
+        k, c, m = self.k, self.c, self.m
+        copies = Copies(k, c, m, s.half)
+        queue = UnbufferedTail(k, c, m, s.cur, (m.control, slot)), c.n - s.seen <= c.n // QUEUED
+        pull(k, c, m, s.level, copies, self.warps, queue)
         s.ok, s.ranges, s.vertices, s.edges = self.barrier(slot)
         unvisited = c.n - s.seen - s.vertices
         stay = (s.vertices * c.beta >= c.n) | (unvisited <= s.vertices * STAY_PULL)
@@ -290,7 +286,7 @@ class Search:
         now, after = 4 * (s.turn & 3), 4 * ((s.turn + 1) & 3)
         k.store(m.sums, after + k.thread, 0, mask=k.thread < 4)
         frontier = State.of(level=s.level, ranges=s.ranges, half=half, cur=s.cur)
-        tail = SingleCTATail(k, c, m, s.cur ^ 1, now)
+        tail = UnbufferedTail(k, c, m, s.cur ^ 1, (m.sums, now))
         push(k, c, m, frontier, (k.warp, k.threads // 32), tail, True, now)
         k.sync()
         s.ranges, s.vertices, s.edges = (k.load(m.sums, now + j) for j in range(3))

@@ -83,7 +83,7 @@ def bfs(
         c, more, workspace, shared = _any_degree(c, graph, prepared, symmetric)
 
     def kernel(k: Simt, m: Arrays):
-        levels, ok = (low_degree if low else any_degree).body(k, c, m)
+        levels, ok = (low_degree if low else any_degree).Search(k, c, m).run()
         k.results(m.summary, levels, 1 - ok)
 
     out = launch(

@@ -268,12 +268,14 @@ class _Leftovers:
 
     def record(self, vertices, found, parent):
         """Stores levels and parents of the vertices that found a neighbour, and queues them."""
-        k, c, m = self.k, self.c, self.m
-        for v, u, mask in zip(vertices, parent, found, strict=True):
-            k.store(m.levels, v, self.level + 1, mask=mask)
-            if c.parents:
-                k.store(m.parents, v, u, mask=mask)
+        for each in zip(vertices, parent, found, strict=True):
+            self._visit(*each)
         self.enqueue(vertices, found)
+
+    def _visit(self, v, parent, mask):
+        self.k.store(self.m.levels, v, self.level + 1, mask=mask)
+        if self.c.parents:
+            self.k.store(self.m.parents, v, parent, mask=mask)
 
     def enqueue(self, vertices, found):
         """Appends the edges of found vertices to the queue, if asked for; all lanes of the warp
@@ -303,9 +305,7 @@ class _Leftovers:
         k, bit = self.k, self.k.bit(v)
         before = k.atomic("or", self.m.news, self.slot(v), bit, mask=mask)
         won = mask & (before & bit == 0)
-        k.store(self.m.levels, v, self.level + 1, mask=won)
-        if self.c.parents:
-            k.store(self.m.parents, v, parent, mask=won)
+        self._visit(v, parent, won)
         return won
 
     def search(self, left):

@@ -69,11 +69,6 @@ class Local(State):
     uneven: Any  # 1: some queue is too long
 
 
-def body(k: Simt, c: Problem, m: Arrays):
-    """The search itself; returns (number of levels, ok)."""
-    return Search(k, c, m).run()
-
-
 class Search:
     """One search."""
 
@@ -91,6 +86,7 @@ class Search:
         self.local_most = min(c.local_most, c.ctas * c.queue) if c.ctas <= MOST_COUNTING else 0
 
     def run(self):
+        """The search; returns (number of levels, ok)."""
         k, c, m = self.k, self.c, self.m
         _initialise(k, c, m, self.source, self.valid)
         (ok,) = k.grid_barrier(m.control)

@@ -46,22 +46,19 @@ class Side(NamedTuple):
 
 
 class Rule(Protocol):
-    """Which way a level goes: jaxspv's `TileRule`."""
+    """Which way a level goes: jaxspv's `TileRule`.
+
+    kernels: the ways that may be taken, "push_csc" among them. A frontier of the share
+    `push_csr_above` of the vertices or more is dense; if less than `pull_below` are unvisited, the
+    level is pulled.
+    """
 
     @property
-    def kernels(self) -> tuple[str, ...]:
-        """The ways that may be taken, "push_csc" among them."""
-        ...
-
+    def kernels(self) -> tuple[str, ...]: ...
     @property
-    def push_csr_above(self) -> float:
-        """A frontier of this share of the vertices or more is dense."""
-        ...
-
+    def push_csr_above(self) -> float: ...
     @property
-    def pull_below(self) -> float:
-        """If less than this share of the vertices is unvisited, the level is pulled."""
-        ...
+    def pull_below(self) -> float: ...
 
 
 class Search(NamedTuple):

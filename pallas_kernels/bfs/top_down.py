@@ -6,12 +6,12 @@ from typing import Any
 from ..frontier.append import range_count, write_ranges
 from ..rows.flatten import flatten
 from ..simt.primitives import Simt
-from ..simt.typed import Operand, Value
+from ..simt.typed import Array, Operand, Value
 from .problem import Arrays, Problem
 
 
 def append(
-    k: Simt, span: int, tail: "SingleCTATail", won: Value, start: Value, end: Value, vertex: Value
+    k: Simt, span: int, tail: "UnbufferedTail", won: Value, start: Value, end: Value, vertex: Value
 ) -> None:
     """Cuts the rows start .. end of lanes with `won` into ranges and appends them to `tail`; all
     lanes of the warp take part.
@@ -27,7 +27,7 @@ def append(
 
 
 def write(
-    k: Simt, span: int, tail: "SingleCTATail", base: Value, parts: Value, row: tuple[Value, ...]
+    k: Simt, span: int, tail: "UnbufferedTail", base: Value, parts: Value, row: tuple[Value, ...]
 ) -> None:
     """Stores the ranges of every lane from position base + before on; row: (start, end, vertex,
     before). A negative base stands for position ~base of the queue itself, and positions then run
@@ -41,36 +41,25 @@ def write(
     write_ranges(k, parts, row, store)
 
 
-class SingleCTATail:
-    """The end of the next queue while one CTA works alone: the queue lies in global memory, its
-    length in word `word` of `sums`, in shared memory.
+class UnbufferedTail:
+    """The end of the next queue, in global memory, for few ranges: each warp appends directly, by
+    an atomic on `counter`, the array and the word of the length of the queue. They are in shared
+    memory while one CTA works alone, else control words.
     """
 
-    def __init__(self, k: Simt, c: Problem, m: Arrays, into: Any, word: Any):
-        self.k, self.c, self.m, self.word = k, c, m, word
+    def __init__(self, k: Simt, c: Problem, m: Arrays, into: Any, counter: tuple[Array, Operand]):
+        self.k, self.c, self.m, self.counter = k, c, m, counter
         self.base = into * c.capacity
 
     def reserve(self, total):
         """Position of the first of `total` ranges of this warp (valid in every lane)."""
-        return self.k.reserve(self.m.sums, self.word, total)
+        return self.k.reserve(*self.counter, total)
 
     def store(self, at, entry, mask=None):
         self.k.store_vec(self.m.queue, (self.base + at) * 4, entry, mask=mask)
 
 
-class UnbufferedTail(SingleCTATail):
-    """The same for all CTAs, for few ranges: each warp appends directly, by an atomic on control
-    word `slot`, the length of the queue."""
-
-    def __init__(self, k: Simt, c: Problem, m: Arrays, into: Any, slot: Value):
-        super().__init__(k, c, m, into, 0)
-        self.slot = slot
-
-    def reserve(self, total):
-        return self.k.reserve(self.m.control, self.slot, total)
-
-
-class Tail(SingleCTATail):
+class Tail(UnbufferedTail):
     """The same for all CTAs: each buffers its ranges in shared memory and appends them at the end
     of the level.
 
@@ -81,7 +70,7 @@ class Tail(SingleCTATail):
     """
 
     def __init__(self, k: Simt, c: Problem, m: Arrays, into: Any, slot: Value):
-        super().__init__(k, c, m, into, 0)
+        super().__init__(k, c, m, into, (m.sums, 0))
         self.slot = slot
 
     def reserve(self, total):
@@ -132,7 +121,7 @@ def push(
     m: Arrays,
     s: Any,
     warps: tuple[Value, Any],
-    tail: "SingleCTATail",
+    tail: "UnbufferedTail",
     queue: Operand,
     group: Any = 0,
 ) -> None:
@@ -164,12 +153,11 @@ def push(
         return flatten(k, start, end - start, (vertex,), edge, found, edges, unroll=1)
 
     found, edges = k.distribute(ranges, warps, chunk, 0, 0)
-    k.add_sum(sums, group + 1, found)
-    k.add_sum(sums, group + 2, edges)
+    k.add_sum(sums, group + 1, found, edges)
 
 
 def collect(
-    k: Simt, c: Problem, m: Arrays, level: Value, warps: tuple[Value, Any], tail: "SingleCTATail"
+    k: Simt, c: Problem, m: Arrays, level: Value, warps: tuple[Value, Any], tail: "UnbufferedTail"
 ) -> None:
     """Makes the queue of the vertices of `level` from the levels: after a pull, or after a push
     that made none. Word 2 of `sums` counts their edges.

@@ -25,9 +25,9 @@ class MeshBarrier:
     arrived: fences are cumulative in the causality order of PTX.
     """
 
-    def __init__(self, k, control, words, limit=SPIN_LIMIT, first=CONTROL_WORDS):
-        """first: index of its first control word; limit: polls before it gives up."""
-        self.k, self.control, self.words, self.limit, self.first = k, control, words, limit, first
+    def __init__(self, k, control, words, first=CONTROL_WORDS):
+        """first: index of its first control word."""
+        self.k, self.control, self.words, self.first = k, control, words, first
         self.received = k.shared(MAX_DEVICES * words)  # the words of each device, last barrier
         self.found = k.shared(4)
 
@@ -47,7 +47,7 @@ class MeshBarrier:
         turn: the number of this barrier, 1, 2, ..., the same everywhere. payload(device) -> the
         words for that device; the first warp of the last CTA to arrive calls it, one lane for each
         device, and it sees what all other CTAs wrote before. adds: (shared array, j, array, i) as
-        for `grid_barrier`. ok is 0 where some device did not arrive within `limit` polls: then
+        for `grid_barrier`. ok is 0 where some device did not arrive within SPIN_LIMIT polls: then
         every later barrier fails immediately and the kernel must leave. After the barrier, "fresh"
         loads see what any device wrote anywhere before it.
         """
@@ -141,7 +141,7 @@ class MeshBarrier:
 
         abort = k.load(mine, ABORT, cache="fresh")
         n, abort, late, *words = k.while_(
-            lambda n, abort, late, *words: (late != 0) & (n < self.limit) & (abort == 0),
+            lambda n, abort, late, *words: (late != 0) & (n < SPIN_LIMIT) & (abort == 0),
             poll,
             0,
             abort,

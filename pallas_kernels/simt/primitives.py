@@ -140,10 +140,11 @@ class Simt(Primitives):
         counts the entries."""
         return self.shfl(self.atomic("add", a, i, total, mask=self.lane == 0), 0)
 
-    def add_sum(self, a: Array, i: Operand, x: Value) -> None:
-        """Adds the x of all lanes to word i of `a` by one atomic, if it is not 0."""
-        total = self.warp_sum(x)
-        self.reduce("add", a, i, total, mask=(self.lane == 0) & (total != 0))
+    def add_sum(self, a: Array, i: Operand, *each: Value) -> None:
+        """Adds values of all lanes to words i, i + 1, ... of `a`, by an atomic where the sum is not
+        0."""
+        for j, total in enumerate([self.warp_sum(x) for x in each]):
+            self.reduce("add", a, i + j, total, mask=(self.lane == 0) & (total != 0))
 
     def sum_words(self, a: Array, first: Operand, many: int) -> Value:
         """The sum of words first .. first + many - 1 of `a`, by a warp: all are loaded together."""
@@ -353,14 +354,13 @@ class Simt(Primitives):
         amount: Value,
         shared: Array,
         meanwhile: Body | None = None,
-        limit: int = SPIN_LIMIT,
     ) -> tuple[Value, Value, Value]:
         """(ok, sum of `amount` over the CTAs before, over all): one int32 >= 0 a CTA.
 
         Words at .. at + CTAs - 1 of control are zero at the start and serve once; three words of
         shared. meanwhile(): what all threads do while the words are in flight. ok is 0 if the word
-        of a CTA did not come in `limit` polls; then control word ABORT is set. It orders no other
-        access: cheaper than a grid barrier by a fence and an atomic.
+        of a CTA did not come in SPIN_LIMIT polls; then control word ABORT is set. It orders no
+        other access: cheaper than a grid barrier by a fence and an atomic.
         """
         self.reduce("add", control, at + self.cta, amount + 1, mask=self.thread == 0)
         self.sync()
@@ -373,7 +373,7 @@ class Simt(Primitives):
             def poll(n, word):
                 return n + 1, self.load(control, at + p, cache="fresh")
 
-            _, word = self.while_(lambda n, word: (word == 0) & (n < limit), poll, 0, 0)
+            _, word = self.while_(lambda n, word: (word == 0) & (n < SPIN_LIMIT), poll, 0, 0)
             self.atomic("add", shared, 0, word - 1, mask=p < self.cta)
             self.atomic("add", shared, 1, word - 1)
             self.atomic("or", shared, 2, 1, mask=word == 0)

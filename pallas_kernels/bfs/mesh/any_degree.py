@@ -280,10 +280,8 @@ class Search:
 
     def pull_level(self, slot, s):
         k, c, m = self.k, self.c, self.m
-        queue = (
-            UnbufferedTail(k, c, m, s.cur, slot),
-            c.all_places - s.seen <= c.all_places // QUEUED,
-        )
+        few = c.all_places - s.seen <= c.all_places // QUEUED
+        queue = UnbufferedTail(k, c, m, s.cur, (m.control, slot)), few
         pull(k, self.near, m, s.level, OnMesh(k, self.near, m, s.half), self.warps, queue)
         self.device_barrier(slot, s)
         left = c.all_places - s.seen

@@ -151,15 +151,12 @@ class Searches:
         k, m = self.k, self.m
 
         def edges(places, payloads, valid):
-            del payloads
             heads = k.loads(m.indices, places, valid, cache="nc")
             levels = [self.word(w, LEVEL) for w in heads]
             seen = k.loads(m.state, levels, valid, other=0, cache="fresh")
             new = [level == -1 for level in seen]
-            old = [
-                k.atomic_cas(m.state, at, -1, d + 1, mask=mask)
-                for at, mask in zip(levels, new, strict=True)
-            ]
+            each = zip(levels, new, strict=True)
+            old = [k.atomic_cas(m.state, at, -1, d + 1, mask=mask) for at, mask in each]
             won = [mask & (level == -1) for mask, level in zip(new, old, strict=True)]
             put(k, heads, won, (self.found, 0), store)
 

@@ -150,7 +150,6 @@ def _degrees(k: Any, c: State, m: Any):
 
 def _loops(k: Any, m: Any, pieces, put, part, alone):
     """Subtracts the self loops of long rows from the degrees."""
-    del put, part, alone
     begin, size, v, *_ = pieces
     _without_loops(k, m, v, begin, size)
 
@@ -218,7 +217,6 @@ def _next_level(k: Any, c: State, m: Any, control, alive, put, listed):
     """
 
     def scan(level, count, left):
-        del count, left
 
         def some(first, above):
             places = [first + u * k.threads + k.lane for u in range(UNROLL)]
@@ -251,14 +249,12 @@ def _next_level(k: Any, c: State, m: Any, control, alive, put, listed):
 
 def _peel(k: Any, c: State, m: Any, level, pieces, put, part, alone):
     """Peels the listed vertices: decrements the degrees of their neighbours."""
-    del part
     mine = k.warp * STACK
     if alone:  # levels follow each other in one CTA
         level = k.load(c.level, 0)
 
     def edges(places, owners, valid, top):
         """Each edge decrements the degree of its head, and undoes it if the head is peeled."""
-        del owners
         heads = k.loads(m.indices, places, valid, cache="nc")
         live = valid
         if not alone:

@@ -92,7 +92,6 @@ def _body(k: Any, c: State, m: Any, control: Any):
     ok, count = k.grid_barrier(control, [(control, c.work.word(0))])
 
     def generation(ok, turn, part, count, left):
-        del left
         ok, turn, part = c.work.run(lambda *w: _push(k, c, m, *w), ok, turn, part, count)
         c.work.clear(turn)
         _name(k, c, m, control, turn, part)

@@ -85,7 +85,6 @@ def pull(
         unfinished = k.sync_count(rest != 0)
 
         def look_further(rest, new, claimed, unfinished):
-            del unfinished
 
             def some():
                 vertices, need, left = picks.take(rest)
@@ -191,10 +190,8 @@ def _pull_rest(k, c, m, copies, tail, v, rest):
     def probe(tries, *state):
         found, parent = list(state[: c.unroll]), list(state[c.unroll :])
         mask = searching(tries, found)
-        near = [
-            _aligned(k, m.in_indices, b + tries, e, t, copies.ends)
-            for b, e, t in zip(begin, end, mask, strict=True)
-        ]
+        each = zip(begin, end, mask, strict=True)
+        near = [_aligned(k, m.in_indices, b + tries, e, t, copies.ends) for b, e, t in each]
         for u, (hit, v) in enumerate(zip(*_visited(k, copies, near, mask), strict=True)):
             parent[u], found[u] = k.where(hit, v, parent[u]), found[u] | hit
         return tries + 4, *found, *parent
@@ -212,10 +209,8 @@ def _pull_rest(k, c, m, copies, tail, v, rest):
 
     def leave():
         left = searching(tries, out[: c.unroll])
-        parts = [
-            k.where(t, range_count(STRETCH, b + tries, e), 0)
-            for t, b, e in zip(left, begin, end, strict=True)
-        ]
+        each = zip(left, begin, end, strict=True)
+        parts = [k.where(t, range_count(STRETCH, b + tries, e), 0) for t, b, e in each]
         scans = [k.warp_scan(p) for p in parts]
         total = sum((t for _, t in scans[1:]), scans[0][1])
         base = tail.reserve(total)

@@ -135,7 +135,6 @@ def _body(k: Simt, c: Problem, m: Arrays, control: Array) -> Value:
     _start(k, c, m, control)
 
     def step(level, ok, active, out, missing, out_ranges, in_ranges):
-        del ok, active
         push = k.const(True, "i1")
         if c.pull:
             push = k.cast(out, "f32") * c.alpha <= k.cast(missing, "f32")

@@ -84,7 +84,6 @@ class Level:
         start, end = k.row(g.rest_ptr, vertex, mine)
 
         def edges(places, payloads, valid):
-            del payloads
             v = k.loads(g.rest_minor, places, valid, other=self.c.n, cache="nc")
             valid = [t & k.below(x, self.c.n) for x, t in zip(v, valid, strict=True)]
             self.claim_vertices(v, valid)

@@ -116,7 +116,6 @@ class _Moves(Looking):
             return ok, turn + 1, k.where(ends, now, before), k.where(ends, 0, now)
 
         def going(ok, turn, before, now):
-            del now
             return (ok != 0) & (turn < TURNS) & (before > enough)
 
         return k.while_(going, turn_, ok, 0, 2**31 - 1, 0)[0]
@@ -157,7 +156,6 @@ class _Moves(Looking):
             begin, end = k.row(m.indptr, u, valid)
 
             def mark_due(places, payloads, valid):
-                del payloads
                 heads = k.loads(m.indices, places, valid, cache="nc")
                 for head, t in zip(heads, valid, strict=True):
                     k.store(m.due, head, 1, mask=t)

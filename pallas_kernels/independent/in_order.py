@@ -209,7 +209,6 @@ def _by_warp(k, c, m, i):
     def look(turn, abort, base, bound, listed, size, verdict):
         """A pass over the listed neighbours (listed 1) or over the row (0); then waits, if at most
         32 neighbours are left."""
-        del verdict
         left, least = _pass(k, c, m, (begin, size, i, listed == 0, base, mine))
         k.sync_warp()
         taken = k.load(c.bits, mine + k.lane)
@@ -225,7 +224,6 @@ def _by_warp(k, c, m, i):
         return turn, abort, base, bound, k.where(full, 0, 1), size, verdict
 
     def going(turn, abort, base, bound, listed, size, verdict):
-        del base, bound, listed, size
         return (verdict != FINAL) & (turn < c.limit) & (abort == 0)
 
     start = 0, 0, 0, 0, k.cast(long, "i32"), size, k.where(valid, OPEN, FINAL)
@@ -248,7 +246,6 @@ def _await(k, c, m, waited, state, v):
     lead = k.lane == 0
 
     def once(turn, abort, bound, taken, waits, verdict):
-        del verdict
         word = k.load(m.state, head, mask=waits != 0, other=-1, cache="fresh")
         color = -1 - word - base
         new = k.ballot((waits != 0) & (word < 0) & k.below(color, WINDOW))
@@ -276,7 +273,6 @@ def _await(k, c, m, waited, state, v):
         return turn + 1, k.shfl(abort, 0), color, taken, waits, verdict
 
     def going(turn, abort, bound, taken, waits, verdict):
-        del bound, taken, waits
         again = can_poll & (verdict == OPEN) & (turn < c.limit) & (abort == 0)
         return (verdict == UNSEEN) | again
 

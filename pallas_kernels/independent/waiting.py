@@ -197,7 +197,6 @@ class Waiting:
 
     def _open(self, v, valid):
         """Whether waiting vertices are not decided yet."""
-        del v
         return valid
 
     def _next(self, v, word, behind, taken, mask):
@@ -209,7 +208,6 @@ class Waiting:
 
     def _row(self, v, at, behind, valid):
         """(begin, end) of the rows of vertices that are ready."""
-        del at, behind
         return self.k.row(self.m.indptr, v, valid)
 
     def _go_on(self, first, count, left):
@@ -260,7 +258,6 @@ class Waiting:
 
     def _add_colors(self, taken, words, valid):
         """`taken` with the colours of neighbours with these words."""
-        del words, valid
         return taken
 
     def _before(self, places, v, priority, end):
@@ -297,7 +294,6 @@ class Waiting:
             return turn + 1, k.where(open_, place, at), head, word, taken
 
         def more(turn, at, head, word, taken):
-            del head, taken
             return (turn < AHEAD // ahead) & k.any((at < end) & (word == OUT) & mask)
 
         start = 0, at, k.const(0), k.const(OUT), taken
@@ -334,7 +330,6 @@ class Waiting:
             return place + k.where(hit, lane + k.where(later, 32, 0), 64), head, word, taken
 
         def more(place, head, word, taken):
-            del head, taken
             return (word == OUT) & (place < end)
 
         place, head, word, taken = k.while_(more, stretch, at, 0, OUT, 0)

@@ -231,7 +231,6 @@ class _PageRank(_Pass):
         k.if_(k.warp == 0, cta)
 
         def payload(device):
-            del device
             sums = [k.sum_words(m.parted, j * k.ctas, k.ctas) for j in range(2)]
             return *sums, k.load(m.control, self.left, cache="fresh")
 

@@ -258,10 +258,8 @@ def _entries(k, c, g, y, places, payloads, valid):
     shift = c.nt.bit_length() - 1
     at = [k.shr(p, each.bit_length() - 1) for p in places]
     packed = k.loads(g.packed, at, valid, cache="nc")
-    local = [
-        k.shr(w, (p & (each - 1)) * bits) & ((1 << bits) - 1)
-        for w, p in zip(packed, places, strict=True)
-    ]
+    pairs = zip(packed, places, strict=True)
+    local = [k.shr(w, (p & (each - 1)) * bits) & ((1 << bits) - 1) for w, p in pairs]
     row = [base + k.shr(i, shift) for (base, _), i in zip(payloads, local, strict=True)]
     col = [base + (i & (c.nt - 1)) for (_, base), i in zip(payloads, local, strict=True)]
     here = []

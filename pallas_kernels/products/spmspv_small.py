@@ -177,10 +177,8 @@ class OwnRows:
         """Combines the terms at some places whose rows are in this stretch."""
         k = self.k
         rows, values = term(places, valid)
-        mine = [
-            t & k.below(r - self.base, 32 * self.each) & k.below(r, self.y.m)
-            for r, t in zip(rows, valid, strict=True)
-        ]
+        pairs = zip(rows, valid, strict=True)
+        mine = [t & k.below(r - self.base, 32 * self.each) & k.below(r, self.y.m) for r, t in pairs]
 
         def combine():
             allowed = [self.y.allowed_at(r, m) for r, m in zip(rows, mine, strict=True)]

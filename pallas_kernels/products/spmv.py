@@ -80,10 +80,8 @@ class _Product(WholeRows):
         k, g = self.k, self.g
         index, data = fetched if len(fetched) == 2 else (*fetched, [None] * len(places))
         valid = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
-        x = [
-            k.load(g.x, j, mask=t, cache="nc") if self.reads_x else None
-            for j, t in zip(index, valid, strict=True)
-        ]
+        each = zip(index, valid, strict=True)
+        x = [k.load(g.x, j, mask=t, cache="nc") if self.reads_x else None for j, t in each]
         return [
             k.where(t, evaluate(k, self.semiring.mul, a, v), self.identity)
             for t, a, v in zip(valid, data, x, strict=True)

@@ -44,10 +44,8 @@ def fold_spans(
         terms = terms_of(places, masks)
         if ys:
             parts = [terms[j : j + unroll] for j in range(0, len(terms), unroll)]
-            ys = [
-                combine(y, functools.reduce(combine, part))
-                for y, part in zip(ys, parts, strict=True)
-            ]
+            each = zip(ys, parts, strict=True)
+            ys = [combine(y, functools.reduce(combine, part)) for y, part in each]
         return *(a + stride * unroll for a in at), *ys
 
     def left(*carry):
@@ -121,10 +119,8 @@ class _ByLanes:
         begins, ends = offsets[: shape.batch], offsets[shape.batch :]
         rows = [job.row(r, t) for r, t in zip(at, valid, strict=True)]
         begins = [k.maximum(x, job.low) for x in begins]
-        ends = [
-            k.where(job.wanted(row), k.minimum(x, job.high), 0)
-            for row, x in zip(rows, ends, strict=True)
-        ]
+        each = zip(rows, ends, strict=True)
+        ends = [k.where(job.wanted(row), k.minimum(x, job.high), 0) for row, x in each]
         many = TURNS * shape.lanes * shape.unroll
         long = [e - b > many for b, e in zip(begins, ends, strict=True)]
         spans = [

@@ -209,10 +209,8 @@ class _Ctas:
 
             def add(places, payloads, valid):
                 columns, valid = walk.columns(places, valid, low)
-                spots = [
-                    self._place(k.where(t, c, 0)) - done
-                    for c, t in zip(columns, valid, strict=True)
-                ]
+                each = zip(columns, valid, strict=True)
+                spots = [self._place(k.where(t, c, 0)) - done for c, t in each]
                 valid = [t & k.below(s, here) for s, t in zip(spots, valid, strict=True)]
                 columns = [c + low for c in columns]
                 rows = [walk.row] * len(places)

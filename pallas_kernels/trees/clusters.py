@@ -95,7 +95,6 @@ class Clusters:
         self._put(0, self.root, self.root, (first != 0) & (k.lane == 0))
 
         def going(head, tail, base, left, more):
-            del base
             return (head != tail) | (left != 0) | (more != 0)
 
         def step(head, tail, base, left, more):

@@ -106,7 +106,6 @@ class _Tree(Clusters):
             k.store_pair(m.edges, 2 * seed, NONE, NONE, mask=mask)
 
         def edge(e, tail, head):
-            del head
             k.store(m.following, e, k.atomic("exch", m.first, tail, e))
 
         k.spread(clusters, root)
@@ -120,7 +119,6 @@ class _Tree(Clusters):
         k, m = self.k, self.m
 
         def edge(e, tail, head):
-            del tail
             after = k.load(m.following, e ^ 1, cache="fresh")
             again = k.load(m.first, head, cache="fresh")
             after = k.where((after == NONE) & (head != self.root), again, after)
@@ -137,7 +135,6 @@ class _Tree(Clusters):
         k, m, most = self.k, self.m, 2 * clusters
 
         def edge(e, tail, head):
-            del tail, head
 
             def jump(after, far):
                 after, more = k.load_pair(m.tour, 2 * after, acquire=False)

@@ -118,7 +118,6 @@ class Search:
         own = (one, k.maximum(end - start, 0), k.load(self.m.indptr, c.n))
 
         def payload(device):
-            del device
             added = (c.linked_word, c.squares)
             return *own, *(k.load(self.m.control, word, cache="fresh") for word in added), 0
 

@@ -49,7 +49,6 @@ def finish(k, c, m, vertices, barrier, s, last_rows):
     k.reduce("max", m.control, c.deepest, most, mask=k.lane == 0)
 
     def payload(device):
-        del device
         return (k.load(m.control, c.deepest, cache="fresh"),) + (0,) * (barrier.words - 1)
 
     ok = s.ok & barrier.device_barrier(s.turn, payload)

@@ -163,7 +163,6 @@ class Push:
     def _edges(self, places, payloads, valid, found, edges, sent_count):
         """Follows the edges at `places`. Counts the places claimed here, their edges, and the
         messages sent."""
-        del payloads
         k, c, m, level = self.k, self.c, self.m, self.s.level + 1
         targets = k.loads(m.indices, places, valid, other=c.all_places, cache="nc")
         valid = [mask & k.below(v, c.all_places) for v, mask in zip(targets, valid, strict=True)]

@@ -91,10 +91,8 @@ class Attention:
                 self.held = Lanes(k, job.lanes, job.each, real)
             fixed = list(enumerate(job.score.rows))[2 if g.edges is None else 3 :]
             params = (getattr(g, f"p{i}") for i in range(len(fixed)))
-            self.params = [
-                self._end(p, i, k.const(0), self.inside)
-                for (i, _), p in zip(fixed, params, strict=True)
-            ]
+            pairs = zip(fixed, params, strict=True)
+            self.params = [self._end(p, i, k.const(0), self.inside) for (i, _), p in pairs]
 
     def run(self):
         k, g, n = self.k, self.g, self.job.n
@@ -176,10 +174,8 @@ class Attention:
             if job.score is None:
                 scores = self._dots(q, keys)
             else:
-                scores = [
-                    self._score(job.score.value, q, key, e)[0]
-                    for key, e in zip(keys, self._edges(places, valid), strict=True)
-                ]
+                each = zip(keys, self._edges(places, valid), strict=True)
+                scores = [self._score(job.score.value, q, key, e)[0] for key, e in each]
             return *later, *self._added(state, self._levels(scores, places, valid), values)
 
         state = k.for_(start, end, step, some, *cols, *self.nothing)[job.unroll :]
@@ -312,7 +308,6 @@ class Attention:
         return (((self.before + worker) * 2 + slot) * 32 + self.k.lane) * (2 + self.job.each)
 
     def _store_part(self, slot, r, state, mask):
-        del r
         at = self._slot(self.worker, slot)
         for j, v in enumerate(state):
             self.k.store(self.g.parts, at + j, v, mask=mask)

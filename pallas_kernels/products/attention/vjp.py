@@ -194,7 +194,6 @@ class _Backward(Attention):
             self._stored(self.k.store_vec, self.g.dq, at, list(state), mask)
 
     def _store_part(self, slot, r, state, mask):
-        del slot
         if self.g.dq is not None:
             self._add(self.g.dq, 0, r, state, mask & self.inside & (self.group == 0))
 

@@ -196,10 +196,8 @@ class Relaxing:
         k, m = self.k, self.m
         heads = k.loads(m.indices, places, valid, other=self.all_places, cache="nc")
         weights = k.loads(m.weights, places, valid, cache="nc")
-        new = [
-            k.bits(k.bits(label, "f32") + weight, "i32")
-            for label, weight in zip(labels, weights, strict=True)
-        ]
+        each = zip(labels, weights, strict=True)
+        new = [k.bits(k.bits(label, "f32") + weight, "i32") for label, weight in each]
         valid = [t & k.below(v, self.all_places) for v, t in zip(heads, valid, strict=True)]
         # this load may be served by L1: an old label is at worst too great
         old = k.loads(m.labels, heads, valid, other=-1)

@@ -104,7 +104,6 @@ class Search:
         words = [self.groups.group(turn) + word for word in (LOW, EDGES)]
 
         def payload(device):
-            del device
             return [k.load(control, word, cache="fresh") for word in words]
 
         return self.barrier.device_barrier(turn, payload)

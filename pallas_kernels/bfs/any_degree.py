@@ -40,7 +40,7 @@ from ..frontier.carry import Carry
 from ..frontier.control import Rotation, report
 from ..simt.primitives import Simt
 from .bottom_up import Copies, pull
-from .problem import Arrays, Problem
+from .problem import Arrays, Problem, Targets
 from .top_down import Tail, UnbufferedTail, collect, push
 
 
@@ -100,9 +100,7 @@ class Search:
         self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
         self.source = k.load(m.source, 0)
         self.valid = k.below(self.source, c.n)
-        targets = [k.load(m.targets, j) for j in range(c.targets)]
-        self.known = [k.below(t, c.n) for t in targets]
-        self.targets = [k.where(ok, t, 0) for t, ok in zip(targets, self.known, strict=True)]
+        self.targets = Targets(k, c, m, c.stop, lambda t: (k.shr(t, 5), k.bit(t)))
 
     def run(self):
         """The search; returns (number of levels, ok)."""
@@ -161,18 +159,7 @@ class Search:
 
     def stopped(self, level, vertices, half):
         """Whether the caller's `stop` holds after `level`."""
-        k, c = self.k, self.c
-        if c.stop is None:
-            return k.const(0)
-        words = [
-            k.load(self.m.visited, half * c.words + k.shr(t, 5), cache="fresh")
-            for t in self.targets
-        ]
-        reached = tuple(
-            (k.shr(w, t & 31) & 1 != 0) & is_valid
-            for w, t, is_valid in zip(words, self.targets, self.known, strict=True)
-        )
-        return k.cast(k.const(c.stop(level, reached, vertices == 0), "i1"), "i32")
+        return self.targets.stopped(level, vertices, self.m.visited, half * self.c.words)
 
     def barrier(self, slot):
         """A grid barrier that adds words 1 and 2 of `sums` to group `slot` of the control words;

@@ -38,7 +38,7 @@ from ..frontier.carry import Carry
 from ..frontier.control import Rotation, report
 from ..simt.primitives import MOST_COUNTING, Simt
 from .places import Frontier, Grid, LocalQueues, SingleCTA, log_entry, place_of_bit
-from .problem import Arrays, Problem
+from .problem import Arrays, Problem, Targets
 
 # control words 40..47: four rotating groups of TAIL, the length of the next frontier, and COUNTED,
 # the word of a counting barrier
@@ -76,9 +76,7 @@ class Search:
         self.k, self.c, self.m = k, c, m
         self.source = k.load(m.source, 0)
         self.valid = (self.source >= 0) & (self.source < c.n)
-        targets = [k.load(m.targets, j) for j in range(c.targets)]
-        self.known = [(t >= 0) & (t < c.n) for t in targets]
-        self.targets = [k.where(ok, t, 0) for t, ok in zip(targets, self.known, strict=True)]
+        self.stopped = Targets(k, c, m, c.stop, lambda t: place_of_bit(k, c, t)).stopped
         queues, tails = k.shared(c.entry * c.queue), k.shared(4)
         self.single = SingleCTA(k, c, m, queues, tails)
         self.local, self.grid = LocalQueues(k, c, m, queues, tails), Grid(k, c, m)
@@ -96,19 +94,6 @@ class Search:
         last = first.loop(k, going, self.step)
         _write_results(k, c, m, last.start + last.count)
         return last.level + k.cast(last.count > 0, "i32"), last.ok
-
-    def stopped(self, level, count, bits):
-        """Whether the caller's `stop` holds after `level`."""
-        k, c = self.k, self.c
-        if c.stop is None:
-            return k.const(0)
-        places = [place_of_bit(k, c, t) for t in self.targets]
-        words = [k.load(bits, word, cache="fresh") for word, _ in places]
-        reached = tuple(
-            (word & bit != 0) & is_valid
-            for word, (_, bit), is_valid in zip(words, places, self.known, strict=True)
-        )
-        return k.cast(k.const(c.stop(level, reached, count == 0), "i1"), "i32")
 
     def step(self, s: State) -> State:
         """A level of all CTAs, or levels until the frontier asks for another way."""

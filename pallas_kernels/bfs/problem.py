@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..frontier.problem import GraphArrays, Sizes, Spread
+from ..simt.primitives import Simt
+from ..simt.typed import Array, Operand, Value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,3 +76,26 @@ class Arrays(GraphArrays):
     positions: Any = None
     sent: Any = None  # a bit a place: sent to its device
     messages: Any = None
+
+
+class Targets:
+    """The targets of a search, and whether the caller's `stop` holds.
+
+    place(vertex): index of the word, and mask, of the bit of a vertex in the bitmap of the visited.
+    """
+
+    def __init__(self, k: Simt, c: Any, m: Any, stop: Any, place: Callable[[Value], tuple]):
+        given = [k.load(m.targets, j) for j in range(c.targets)]
+        self.k, self.stop, self.known = k, stop, [k.below(t, c.n) for t in given]
+        self.places = [place(k.where(ok, t, 0)) for t, ok in zip(given, self.known, strict=True)]
+
+    def stopped(self, level: Value, found: Value, bits: Array, first: Operand = 0) -> Value:
+        """Whether `stop` holds after `level`, which found so many vertices; first: of the words of
+        the bitmap."""
+        k = self.k
+        if self.stop is None:
+            return k.const(0)
+        words = [k.load(bits, first + word, cache="fresh") for word, _ in self.places]
+        each = zip(words, self.places, self.known, strict=True)
+        reached = tuple((word & bit != 0) & known for word, (_, bit), known in each)
+        return k.cast(k.const(self.stop(level, reached, found == 0), "i1"), "i32")

@@ -29,6 +29,7 @@ from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import Simt
 from ..simt.typed import Value
+from .problem import Targets
 from .tile_levels import LISTED, Level
 
 SLOT = 40  # control words 40..43: vertices found, four rotating counters
@@ -144,7 +145,8 @@ def tile_bfs(
     def kernel(k, g):
         g.sums, g.listed = k.shared(4), k.shared(LISTED + 1)
         levels, ok = _search(k, c, g)
-        k.results(g.summary, levels, 1 - ok)
+        word = k.where(k.thread == 0, levels, 1 - ok)
+        k.store(g.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
 
     found = launch(
         kernel, operands, outputs, **grid.form(), shared_words=LISTED + 8, name="tile_bfs"
@@ -160,10 +162,10 @@ def _search(k: Simt, c: Problem, g: Any) -> tuple[Value, Value]:
     valid = k.below(source, c.n)
     _initialise(k, c, g, source, valid)
     (ok,) = k.grid_barrier(g.control)
-    known = [k.load(g.targets, j) for j in range(c.targets)]
+    targets = Targets(k, c, g, c.search.stop, lambda t: (k.shr(t, 5), k.bit(t)))
     one = k.cast(valid, "i32")
     # level, vertices of the frontier, vertices seen, current bitmap, done, ok
-    first = (0, one, one, 0, _stopped(k, c, g, k.const(0), one, known), ok)
+    first = (0, one, one, 0, targets.stopped(k.const(0), one, g.visited), ok)
 
     def going_on(level, count, seen, cur, done, ok):
         return (count > 0) & (done == 0) & (ok == 1)
@@ -185,7 +187,7 @@ def _search(k: Simt, c: Problem, g: Any) -> tuple[Value, Value]:
         if "pull_csc" in c.search.rule.kernels:
             k.if_(chosen == 2, lambda: now.unvisited(now.pull_csc))
         ok, count = k.grid_barrier(g.control, [(g.control, slot)], [(g.sums, 0, g.control, slot)])
-        done = _stopped(k, c, g, level + 1, count, known)
+        done = targets.stopped(level + 1, count, g.visited)
         return level + 1, count, seen + count, nxt, done, ok
 
     level, count, _, cur, _, ok = k.while_(going_on, step, *first)
@@ -218,18 +220,6 @@ def _choose(k, c, count, seen):
     if "pull_csc" in c.search.rule.kernels:
         chosen = k.where(c.n - seen < c.few, 2, chosen)
     return chosen
-
-
-def _stopped(k, c, g, level, count, targets):
-    """Whether the caller's `stop` holds after `level`."""
-    if c.search.stop is None:
-        return k.const(0)
-    reached = []
-    for t in targets:
-        is_valid = k.below(t, c.n)
-        word = k.load(g.visited, k.shr(t, 5), mask=is_valid, cache="fresh")
-        reached.append(is_valid & (word & k.bit(t) != 0))
-    return k.cast(k.const(c.search.stop(level, tuple(reached), count == 0), "i1"), "i32")
 
 
 def _last(k, c, g, level, cur):

@@ -150,7 +150,8 @@ class Search:
 
         last = first.loop(k, lambda s: (s.vertices > 0) & (s.ok == 1), self.step)
         ok, deep = finish(k, c, self.m, self.vertices, self.barrier, last, self.last_rows)
-        k.results(self.m.summary, deep, 1 - ok)
+        word = k.where(k.thread == 0, deep, 1 - ok)
+        k.store(self.m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
 
     def _initialise(self):
         """Fills levels, `sent`, the queue; words c.linked_word (end of the rows), c.squares.
@@ -301,7 +302,7 @@ class Search:
             seen = k.load(m.visited, s.half * (c.all_places // 32) + w, cache="fresh")
             k.reduce("or", m.sent, w, k.where(s.bits == 1, seen, 0))
 
-        k.spread(c.all_places // 32, lambda w: (mark_sent(w), None)[1])
+        k.spread(c.all_places // 32, mark_sent)
         tail.flush()
         keep = s.vertices
         self.device_barrier(slot, s)

@@ -235,13 +235,6 @@ def _trace(k, c, g, level, count, chosen, mine):
         return
     for j, x in enumerate((level, count, chosen, k.clock())):
         k.store(g.summary, 2 + TRACE_WORDS * level + j, x, mask=mine & (level < c.search.trace))
-    rest = (k.cta == 0) & (level == 0)
-    k.if_(
-        rest,
-        lambda: k.for_(
-            TRACE_WORDS + k.thread,
-            TRACE_WORDS * c.search.trace,
-            k.threads,
-            lambda i: k.store(g.summary, 2 + i, -1),
-        ),
-    )
+    first, size = TRACE_WORDS + k.thread, TRACE_WORDS * c.search.trace
+    rest = lambda: k.for_(first, size, k.threads, lambda i: k.store(g.summary, 2 + i, -1))  # noqa: E731
+    k.if_((k.cta == 0) & (level == 0), rest)

@@ -18,12 +18,11 @@ def append(
     """
     parts = k.where(won, range_count(span, start, end), 0)
     upto, total = k.warp_scan(parts)
-    k.if_(
-        total > 0,
-        lambda: write(
-            k, span, tail, tail.reserve(total), parts, (start, end, vertex, upto - parts)
-        ),
-    )
+
+    def some():
+        write(k, span, tail, tail.reserve(total), parts, (start, end, vertex, upto - parts))
+
+    k.if_(total > 0, some)
 
 
 def write(
@@ -105,12 +104,8 @@ class Tail(UnbufferedTail):
             k.sync()
             k.store(m.sums, 0, 0, mask=mine)
             base = self.base + k.load(m.sums, 3)
-            k.for_(
-                k.thread,
-                count,
-                k.threads,
-                lambda i: k.store_vec(m.queue, (base + i) * 4, k.load_vec(m.buffer, i * 4, 4)),
-            )
+            one = lambda i: k.store_vec(m.queue, (base + i) * 4, k.load_vec(m.buffer, i * 4, 4))  # noqa: E731
+            k.for_(k.thread, count, k.threads, one)
 
         k.if_(count > 0, copy)
 

@@ -323,11 +323,8 @@ def _launch(body, c, operands, more, grid):
         own = spmspv_small.OwnRows(k, y, g.control, CONTROL_WORDS)
         count = k.load(g.x_count, 0)
         rows = g.indices if c.ascending else None
-        (here,) = k.if_(
-            count <= c.entries,
-            lambda: own.plan(count, _column(k, g), rows, FEW),
-            k.const(False, "i1"),
-        )
+        plan = lambda: own.plan(count, _column(k, g), rows, FEW)  # noqa: E731
+        (here,) = k.if_(count <= c.entries, plan, k.const(False, "i1"))
         result = (g.y_indices, g.y_data, c.nse)
         k.if_(here, lambda: finish(*own.run(_term(k, c, g), *result)))
         k.if_(~here, whole)

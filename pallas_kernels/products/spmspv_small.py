@@ -78,9 +78,8 @@ class OwnRows:
             at = k.atomic("add", self.sums, NEAR, 1, mask=near)
             k.store_vec(self.columns, 4 * at, [start, end, x, 0], mask=near)
             long = near & (size > LONG)
-            k.store(
-                self.long, k.atomic("add", self.sums, LONG_COLUMNS, 1, mask=long), at, mask=long
-            )
+            place = k.atomic("add", self.sums, LONG_COLUMNS, 1, mask=long)
+            k.store(self.long, place, at, mask=long)
             huge = size > MOST  # its terms are not counted
             size = k.where(huge, 0, size)
             terms = terms + size
@@ -121,13 +120,8 @@ class OwnRows:
         self._combine(term, columns_near, columns_long)
         k.sync()
         mine = self._number()
-        ok, before, count = k.sums_of_ctas(
-            self.control,
-            self.at,
-            mine,
-            self.sums,
-            meanwhile=lambda: fill(k, indices, capacity, nse, self.y.m),
-        )
+        pad = lambda: fill(k, indices, capacity, nse, self.y.m)  # noqa: E731
+        ok, before, count = k.sums_of_ctas(self.control, self.at, mine, self.sums, pad)
         fill(k, indices, k.minimum(count, nse), capacity, self.y.m)
         self._write(before, indices, data, nse)
         return ok, count

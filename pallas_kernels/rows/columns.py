@@ -161,13 +161,8 @@ class Product:
             if held > 1 or block == unroll:
                 state = self._batch(base + offset, fetched, 0, clean, state)
             else:
-                state = k.for_(
-                    0,
-                    block,
-                    unroll,
-                    lambda b, *s: self._batch(base + offset, fetched, b, clean, s),
-                    *state,
-                )
+                some = lambda b, *s: self._batch(base + offset, fetched, b, clean, s)  # noqa: E731
+                state = k.for_(0, block, unroll, some, *state)
             return (*ahead, *state)
 
         carry = [*self._fetch(base, held), *state]

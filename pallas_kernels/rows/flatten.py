@@ -97,13 +97,11 @@ class Ranges:
 
                 def store(j):
                     low = start + j * PIECE
-                    high = k.minimum(low + PIECE, end)
-                    k.store_vec(
-                        self.pieces,
-                        (at + j) * 4,
-                        (low, high, payload, 0),
-                        mask=at + j < self.capacity,
+                    piece, fits = (
+                        (low, k.minimum(low + PIECE, end), payload, 0),
+                        at + j < self.capacity,
                     )
+                    k.store_vec(self.pieces, (at + j) * 4, piece, mask=fits)
 
                 k.for_(0, parts, 1, store)
 

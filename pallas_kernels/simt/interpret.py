@@ -84,7 +84,7 @@ class Lockstep(Simt):
                 r = x.view(np.uint32) >> y.view(np.uint32)
             else:
                 r = _ARITHMETIC[op](x, y)
-        return Value(self, _int(r) if a.kind == "i32" else r, a.kind)
+        return Value(self, _view(r).astype(_DTYPES[a.kind], copy=False), a.kind)
 
     def compare(self, op, a, b):
         if op == "ltu":
@@ -305,10 +305,6 @@ class Lockstep(Simt):
 
     def pause(self, nanoseconds):
         pass
-
-
-def _int(r):
-    return r.view(np.int32) if r.dtype == np.uint32 else r.astype(np.int32, copy=False)
 
 
 def run(job, devices):

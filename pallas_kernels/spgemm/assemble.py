@@ -28,15 +28,11 @@ def assemble(rows, nse, columns, *, ctas, threads=256, interpret):
             begin, end = k.row(g.indptr, row, short)
             start = k.load(g.start, row, mask=short, cache="nc")
             shift = begin - start
-            flatten(
-                k,
-                start,
-                k.where(short, end - begin, 0),
-                (shift,),
-                lambda places, payloads, t: copy(
-                    places, [p + s for p, (s,) in zip(places, payloads, strict=True)], t
-                ),
-            )
+
+            def moved(places, payloads, t):
+                copy(places, [p + s for p, (s,) in zip(places, payloads, strict=True)], t)
+
+            flatten(k, start, k.where(short, end - begin, 0), (shift,), moved)
 
         def whole(row, first, threads):
             begin, end = k.row(g.indptr, row)

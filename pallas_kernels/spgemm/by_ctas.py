@@ -32,13 +32,8 @@ class Config:
     @property
     def words(self):
         """Words of shared memory."""
-        return (
-            self.window * 3 // 64
-            + 2 * (-(-self.window // GROUP // 4) * 4)
-            + self.capacity
-            + LISTED
-            + 48
-        )
+        groups = -(-self.window // GROUP // 4) * 4
+        return self.window * 3 // 64 + 2 * groups + self.capacity + LISTED + 48
 
 
 def rows_by_ctas(job, operands, out, config, *, listed, interpret):

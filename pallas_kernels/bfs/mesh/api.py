@@ -93,9 +93,5 @@ def bfs(
         axes=axes,
         interpret=c.interpret,
     )
-    return (
-        out["whole"],
-        out["levels"] if local_levels else None,
-        out["summary"][0],
-        out["summary"][1],
-    )
+    levels, status = out["summary"]
+    return out["whole"], out["levels"] if local_levels else None, levels, status

@@ -335,13 +335,8 @@ class Attention:
                 k.fence()
 
                 def join():
-                    state = k.for_(
-                        head + 1,
-                        tail + 1,
-                        1,
-                        lambda p, *s: self._joined(s, self._load_part(p, 0)),
-                        *self._load_part(head, 1),
-                    )
+                    more = lambda p, *s: self._joined(s, self._load_part(p, 0))  # noqa: E731
+                    state = k.for_(head + 1, tail + 1, 1, more, *self._load_part(head, 1))
                     self._store(r, state, k.const(True, "i1"))
 
                 k.if_(count == tail - head, join)

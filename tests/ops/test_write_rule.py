@@ -10,7 +10,7 @@ import pytest
 from jax.test_util import check_grads
 
 import jaxspv as jsp
-from jaxspv.ops.write_rule.write import write_matrix, write_vector
+from jaxspv.ops.write_rule.write import Options, write_matrix, write_vector
 
 SHAPE, CAPACITY = (4, 5), 12
 KINDS = ("none", "value", "structure", "array")
@@ -96,7 +96,7 @@ def listed(result):
 def program(C, T, mask, accum, replace):
     write = write_vector if isinstance(C, jsp.SparseVector) else write_matrix
     op = None if accum is None else getattr(jsp.operators, accum)
-    return write(T, out=C, mask=mask, accum=op, replace=replace)
+    return write(T, Options(mask, op, C, replace))
 
 
 @pytest.mark.parametrize(("kind", "complement", "accum", "replace"), COMBINATIONS)
@@ -136,21 +136,21 @@ def test_gradients_ignore_padding_and_the_places_not_written(accum):
 
 def test_overflow_and_shapes():
     A, B = matrix({(0, 0): 1.0, (1, 1): 2.0}), matrix({(0, 0): 5.0, (2, 2): 7.0})
-    written = jax.jit(lambda A, B: write_matrix(B, out=A, accum=jsp.monoids.plus, nse=2))(A, B)
+    written = jax.jit(lambda A, B: write_matrix(B, Options(None, jsp.monoids.plus, A, nse=2)))(A, B)
     assert written.overflow and listed(written) == {(0, 0): 6.0, (1, 1): 2.0}
     with pytest.raises(ValueError, match="`out` must have the shape"):
-        write_matrix(A, out=A.T)
+        write_matrix(A, Options(out=A.T))
     with pytest.raises(TypeError, match="positional"):
-        write_matrix(A, out=A, accum=jsp.operators.firsti)
+        write_matrix(A, Options(out=A, accum=jsp.operators.firsti))
 
 
 def test_a_dense_vector_keeps_its_shape_and_fills_what_is_deleted():
     w, t = jnp.array([1.0, 2.0, 3.0]), jsp.vector_from_entries([1, 2], [10.0, 20.0], 3)
     mask = jnp.array([True, True, False])
-    assert write_vector(t, out=w).tolist() == [0, 10, 20]
-    assert write_vector(t, out=w, accum=jnp.add).tolist() == [1, 12, 23]
-    assert write_vector(t, out=w, mask=mask, fill=-1).tolist() == [-1, 10, 3]
-    assert write_vector(t, out=w, mask=mask, accum=jnp.add, replace=True).tolist() == [1, 12, 0]
+    assert write_vector(t, Options(out=w)).tolist() == [0, 10, 20]
+    assert write_vector(t, Options(out=w, accum=jnp.add)).tolist() == [1, 12, 23]
+    assert write_vector(t, Options(mask, out=w), -1).tolist() == [-1, 10, 3]
+    assert write_vector(t, Options(mask, jnp.add, w, True)).tolist() == [1, 12, 0]
 
 
 def test_batches():
@@ -160,9 +160,9 @@ def test_batches():
         jax.tree.map(lambda *x: jnp.stack(x), *[matrix(case[k]) for case in cases])
         for k in range(3)
     ]
-    got = jax.vmap(
-        lambda C, T, M: write_matrix(T, out=C, mask=~jsp.structure(M), accum=jnp.subtract)
-    )(*stack)
+    got = jax.vmap(lambda C, T, M: write_matrix(T, Options(~jsp.structure(M), jnp.subtract, C)))(
+        *stack
+    )
     for k, (C, T, M) in enumerate(cases):
         one = jax.tree.map(lambda x: x[k], got)
         assert listed(one) == definition(C, T, M, "structure", True, "minus", False)
@@ -178,9 +178,9 @@ def test_integers_joined_with_floats_keep_all_bits(dense):
         else jsp.from_edges([0, 1], [0, 1], [1.0, 0.5], shape=(2, 2))
     )
     if dense:
-        found = write_vector(T, out=jnp.asarray([large, 4]), accum=jsp.operators.plus)
+        found = write_vector(T, Options(None, jsp.operators.plus, jnp.asarray([large, 4])))
     else:
         T = jsp.from_edges([0, 1], [0, 1], [1.0, 0.5], shape=(2, 2))
         out = jsp.from_edges([0, 1], [0, 1], [large, 4], shape=(2, 2))
-        found = write_matrix(T, out=out, accum=jsp.operators.plus).data
+        found = write_matrix(T, Options(None, jsp.operators.plus, out)).data
     assert found.dtype == jnp.int32 and found.tolist()[:2] == [large + 1, 4]

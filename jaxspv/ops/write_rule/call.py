@@ -25,7 +25,7 @@ from ...formats.stored import Stored
 from ...graph import Graph, linked
 from .capacity import finished, settled, with_capacity, with_least_capacity
 from .entries import entries_of, keep
-from .write import PLAIN, as_accum, write_matrix, write_vector
+from .write import PLAIN, Options, as_accum, write_matrix, write_vector
 
 
 class Dense(NamedTuple):
@@ -38,30 +38,6 @@ class Dense(NamedTuple):
     def shape(self) -> tuple[int, ...]:
         """The shape of the vector."""
         return self.values.shape
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """The options of every operation, `mask, accum, out, replace, nse`; see docs/graphblas.md."""
-
-    mask: Any = None
-    accum: Any = None
-    out: Any = None
-    replace: bool = False
-    nse: int | None = None
-
-    def __post_init__(self):
-        if not isinstance(self.replace, (bool, np.bool_)):
-            raise TypeError(f"`replace` must be True or False; got {self.replace!r}.")
-        nse = self.nse
-        if nse is not None and (not isinstance(nse, (int, np.integer)) or nse < 0):
-            raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
-
-    @property
-    def writes(self) -> bool:
-        """Whether the result is combined with a mask or with `out`."""
-        given = (self.mask, self.accum, self.out)
-        return bool(self.replace) or any(x is not None for x in given)
 
 
 class _How(NamedTuple):
@@ -109,46 +85,40 @@ def call(
     keeps = keeps and out is None and mask is None and options.nse is None
     format = format if format in PLAIN else "csr"
     how = _How(bool(options.replace), format, dense, options.nse, keeps)
+    eager = is_eager(operands, out, mask, accum)
+    if eager and not keeps:
+        operands, out = tuple(map(with_least_capacity, operands)), with_least_capacity(out)
     given = (operands, out, mask, accum, fill)
-    if is_eager(operands, out, mask, accum):
-        if not keeps:
-            given = (
-                tuple(map(with_least_capacity, operands)),
-                with_least_capacity(out),
-                mask,
-                accum,
-                fill,
-            )
-        how = how._replace(on_host=not on_accelerator(*jax.tree.leaves(given)))
-        result, count = one_program(_steps, given, rule=rule, named=named, how=how)
-        if how.on_host and not keeps:
-            return settled(result, how.nse, None if count is None else int(count))
-        return finished(result, count, how.nse)
-    return _computed(rule, named, how, given, how.nse)
+    if not eager:
+        return _computed(rule, named, how, given, how.nse)
+    how = how._replace(on_host=not on_accelerator(*jax.tree.leaves(given)))
+    result, count = one_program(_steps, given, rule=rule, named=named, how=how)
+    if how.on_host and not keeps:
+        return settled(result, how.nse, None if count is None else int(count))
+    return finished(result, count, how.nse)
 
 
 def _computed(rule, static, how, given, nse):
     operands, out, mask, accum, fill = given
     dtype, (out, *same) = alike(out, *operands)
-    mask = with_index_dtype(mask, dtype)
+    options = Options(with_index_dtype(mask, dtype), accum, out, how.replace, nse)
     T = rule(*same, **dict(static))
-    return widened(_write(T, out, mask, accum, fill, nse=nse, how=how), dtype)
+    return widened(_write(T, options, fill, how), dtype)
 
 
 def _steps(given, *, rule, named, how):
     return with_capacity(_computed(rule, named, how, given, None), how.nse, how.keeps, how.on_host)
 
 
-def _write(T, out, mask, accum, fill, *, nse, how):
-    options = {"out": out, "mask": mask, "accum": accum, "replace": how.replace, "nse": nse}
+def _write(T, options, fill, how):
     if len(T.shape) == 2:
-        return write_matrix(T, format=None if out is not None else how.format, **options)
+        return write_matrix(T, options, None if options.out is not None else how.format)
     if not isinstance(T, Dense):
-        return write_vector(T, fill=fill, **options)
-    if out is None and not how.dense:
+        return write_vector(T, options, fill)
+    if options.out is None and not how.dense:
         e = entries_of(T.values)
-        return write_vector(e if T.present is None else keep(e, T.present), **options)
-    return write_vector(T.values, present=T.present, fill=fill, **options)
+        return write_vector(e if T.present is None else keep(e, T.present), options)
+    return write_vector(T.values, options, fill, T.present)
 
 
 def as_out(x: Any) -> Any:
@@ -177,7 +147,8 @@ def matrix(name: str, A: Any) -> SparseMatrix:
     A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         raise TypeError(
-            f"`{name}` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}."
+            f"`{name}` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}. "
+            "Make one with `from_dense`, `from_scipy`, `from_edges`, ..."
         )
     return _in_enabled_bits(A)
 

@@ -113,11 +113,8 @@ def spread(x: Any) -> tuple[Array, Array]:
     if not isinstance(x, (Stored, Entries)):
         return x, jnp.ones(x.shape, bool)
     e = entries_of(x)
-    values, present = jnp.zeros(e.shape, e.data.dtype), jnp.zeros(e.shape, bool)
-    return tuple(
-        blank.at[e.keys[0]].set(filled, mode="drop")
-        for blank, filled in ((values, e.values()), (present, True))
-    )
+    values = jnp.zeros(e.shape, e.data.dtype).at[e.keys[0]].set(e.values(), mode="drop")
+    return values, jnp.zeros(e.shape, bool).at[e.keys[0]].set(True, mode="drop")
 
 
 def entries_in_slots(A: Any) -> Entries:

@@ -8,6 +8,7 @@ Without `out`, C has no entries.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -53,100 +54,104 @@ def as_accum(accum: Any) -> BinaryOp | None:
     return op
 
 
-def write_matrix(
-    T: Any,
-    *,
-    out: SparseMatrix | None = None,
-    mask: Any = None,
-    accum: Any = None,
-    replace: bool = False,
-    nse: int | None = None,
-    format: str | None = None,
-) -> SparseMatrix:
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options of every operation; see docs/graphblas.md.
+
+    Attributes:
+        mask: boolean array or sparse object (by value), `structure(m)`, `~` of these.
+        accum: BinaryOp, monoid or function.
+        out: C, which gives the result its dtype and format. None: nothing is stored in C.
+        replace: delete the entries of C that the mask does not allow.
+        nse: capacity of a sparse result; a bound no result exceeds by default. Under jit more
+            entries set `overflow`.
+    """
+
+    mask: Any = None
+    accum: Any = None
+    out: Any = None
+    replace: bool = False
+    nse: int | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.replace, (bool, np.bool_)):
+            raise TypeError(f"`replace` must be True or False; got {self.replace!r}.")
+        nse = self.nse
+        if nse is not None and (not isinstance(nse, (int, np.integer)) or nse < 0):
+            raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
+
+    @property
+    def writes(self) -> bool:
+        """Whether the result is combined with a mask or with `out`."""
+        given = (self.mask, self.accum, self.out)
+        return bool(self.replace) or any(x is not None for x in given)
+
+
+def write_matrix(T: Any, options: Options, format: str | None = None) -> SparseMatrix:
     """C<M, replace> = C accum T for matrices; traceable, differentiable in both modes.
 
     Args:
         T: the computed matrix, a sparse matrix or `Entries`.
-        out: C, of T's shape; the result has its dtype and format. None: nothing is stored in C.
-        mask: boolean array or sparse matrix (by value), `structure(m)`, `~` of these.
-        accum: BinaryOp, monoid or function.
-        replace: delete the entries of C that the mask does not allow.
-        nse: capacity of the result; a bound no result exceeds by default. More entries set
-            `overflow`.
         format: of the result where `out` is None; that of T by default.
     """
-    shape, dtype = T.shape, T.data.dtype if out is None else out.dtype
+    out = options.out
     format = format or getattr(T if out is None else out, "format", "csr")
-    if out is mask is nse is None and is_plain(T) and T.format == format:
+    if out is options.mask is options.nse is None and is_plain(T) and T.format == format:
         return T  # there is nothing to join, and its places are known
-    Z = _written(T, out, shape, mask, accum, replace, nse)
-    return stored(cast(Z, dtype), format if format in PLAIN else "csr")
+    return stored(_written(T, options), format if format in PLAIN else "csr")
 
 
-def write_vector(
-    T: Any,
-    *,
-    out: Any = None,
-    mask: Any = None,
-    accum: Any = None,
-    replace: bool = False,
-    nse: int | None = None,
-    fill: Any = 0,
-    present: Array | None = None,
-) -> Any:
+def write_vector(T: Any, options: Options, fill: Any = 0, present: Array | None = None) -> Any:
     """w<m, replace> = w accum t for vectors, sparse and dense; as `write_matrix`.
 
     Args:
         T: SparseVector or `Entries`; or a dense (n,) array whose entries are where `present`, (n,)
             bool, is True (everywhere by default).
-        out: w; a dense w has all entries, and gives a dense result in which `fill` stands where
-            GraphBLAS would have none. None: a result of the kind of T.
-        mask, accum, replace, nse: as in `write_matrix`.
+        options: a dense `out` has all entries, and gives a dense result in which `fill` stands
+            where GraphBLAS would have none. None: a result of the kind of T.
         fill: the identity of the monoid for products, 0 by default.
     """
     dense = not isinstance(T, (Stored, Entries))
-    if not (dense if out is None else not isinstance(out, Stored)):
-        e = entries_of(jnp.asarray(T) if dense else T)
-        e = e if present is None else keep(e, present)
-        dtype = e.data.dtype if out is None else out.dtype
-        return stored(cast(_written(e, out, e.shape, mask, accum, replace, nse), dtype), "")
-    values, is_valid = spread(jnp.asarray(T) if dense else T)
-    is_valid = is_valid if present is None else present
-    return _write_dense(values, is_valid, out, mask, accum, replace, fill)
+    T = jnp.asarray(T) if dense else T
+    if not (dense if options.out is None else not isinstance(options.out, Stored)):
+        e = entries_of(T)
+        return stored(_written(e if present is None else keep(e, present), options), "")
+    values, is_valid = spread(T)
+    return _write_dense(values, is_valid if present is None else present, options, fill)
 
 
-def _write_dense(values, is_valid, out, mask, accum, replace, fill):
-    dtype = values.dtype if out is None else jnp.asarray(out).dtype
+def _write_dense(values: Array, is_valid: Array, options: Options, fill: Any) -> Array:
+    out = None if options.out is None else jnp.asarray(options.out)
+    dtype = values.dtype if out is None else out.dtype
     nothing = jnp.asarray(fill, dtype)
-    checked, accum = check_mask(mask, values.shape), as_accum(accum)
-    if out is not None:
-        out = jnp.asarray(out)
-        _check_out(out, values.shape)
+    checked, accum = check_mask(options.mask, values.shape), as_accum(options.accum)
+    _check_out(out, values.shape)
     Z = jnp.where(is_valid, values.astype(dtype), nothing)
     if accum is not None and out is not None:
         Z = jnp.where(is_valid, _accumulated(accum, out, values, is_valid), out)
     if checked is None:
         return Z
-    return jnp.where(checked.allowed(), Z, nothing if out is None or replace else out)
+    return jnp.where(checked.allowed(), Z, nothing if out is None or options.replace else out)
 
 
 def _check_out(out: Any, shape: tuple[int, ...]) -> None:
-    if tuple(out.shape) != tuple(shape):
+    if out is not None and tuple(out.shape) != tuple(shape):
         raise ValueError(
             f"`out` must have the shape {tuple(shape)} of the result; got {tuple(out.shape)}."
         )
 
 
-def _written(T, out, shape, mask, accum, replace, nse) -> Entries:
-    checked, accum = check_mask(mask, shape), as_accum(accum)
-    if out is not None:
-        _check_out(out, shape)
-    C = None if out is None else entries_of(out)
-    T = entries_of(T)
-    if checked is None:
-        return merge(C, T, None, accum, replace, nse)
-    T = dataclasses.replace(T, overflow=T.overflow | getattr(checked.source, "overflow", False))
-    return merge(C, T, lambda keys: allowed_at(checked, keys), accum, replace, nse)
+def _written(T: Any, options: Options) -> Entries:
+    """The entries of the result, in its dtype."""
+    checked, accum, out = check_mask(options.mask, T.shape), as_accum(options.accum), options.out
+    _check_out(out, T.shape)
+    C, T, allowed = None if out is None else entries_of(out), entries_of(T), None
+    dtype = T.data.dtype if out is None else out.dtype
+    if checked is not None:
+        overflow = T.overflow | getattr(checked.source, "overflow", False)
+        T = dataclasses.replace(T, overflow=overflow)
+        allowed = functools.partial(allowed_at, checked)
+    return cast(merge(C, T, allowed, accum, options.replace, options.nse), dtype)
 
 
 def merge(
@@ -164,7 +169,7 @@ def merge(
     Args:
         C, T: what was there (None: nothing), what was computed.
         allowed: keys -> bool, what the mask allows; None: everything.
-        accum, replace, nse: as in `write_matrix`.
+        accum, replace, nse: as in `Options`.
         region: keys -> bool, the places that an assignment is about: elsewhere Z is C. T has
             entries there alone. None: everywhere.
         scope: keys -> bool, the places that mask and `replace` are about: the region for
@@ -242,8 +247,8 @@ def allowed_at(mask: Mask, keys: Keys) -> Array:
         if not mask.structural:
             inside &= take(e.data, slot).astype(bool)
     else:
-        dense = jnp.asarray(source).astype(bool) if isinstance(source, Array) else None
-        dense = Mask(source, mask.structural).allowed() if dense is None else dense
+        known = isinstance(source, Array)
+        dense = source.astype(bool) if known else Mask(source, mask.structural).allowed()
         if dense.size == 0:
             return jnp.zeros(keys[0].shape, bool)
         index = tuple(jnp.minimum(k, n - 1) for k, n in zip(keys, dense.shape, strict=True))

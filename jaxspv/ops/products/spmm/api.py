@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -123,10 +124,10 @@ def written(
     if mask is None and out is None:
         return Y
     rows = None if out is None else jnp.broadcast_to(along(present(), flip), Y.shape)
-    mask = None if mask is None else Mask(allowed_at(mask, Y, flip))
+    if mask is not None:
+        options = dataclasses.replace(options, mask=Mask(allowed_at(mask, Y, flip)))
     fill = semiring.zero(Y.dtype if out is None else jnp.asarray(out).dtype)
-    how = {"accum": options.accum, "out": out, "replace": options.replace}
-    return write_vector(Y, mask=mask, fill=fill, present=rows, **how)
+    return write_vector(Y, options, fill, rows)
 
 
 def along(v: Array, flip: bool) -> Array:

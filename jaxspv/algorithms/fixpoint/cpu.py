@@ -85,11 +85,13 @@ def run_frontier(call: Call) -> tuple[Array, Array, Array]:
     def queued(i, queue, tail):
         return write(queue, tail, i), tail + differs(read(x0, i), missing)
 
+    queue, tail = each(0, n, queued, jnp.zeros(n + 1, jnp.int32), zero)
     first = _Work(
         start_of(loop),
         jnp.full(n, jnp.asarray(push.identity, push.dtype)),
         jnp.full(n, -1, jnp.int32),
-        *each(0, n, queued, jnp.zeros(n + 1, jnp.int32), zero),
+        queue,
+        tail,
         jnp.zeros(n + 1, jnp.int32),
         jnp.zeros(n + 1, x0.dtype),
     )

@@ -205,16 +205,18 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
     """
     how = {"parents": parents, "deterministic": deterministic}
     if delta is not None:
-        return _in_one_launch(graph, source, until, delta.kernel, **how)
+        layout = graph.layouts.get("sssp")
+        negative = layout["negative"] if layout else _any_negative(graph)
+        return _in_one_launch(graph, source, until, delta.kernel, negative, **how)
     width = traced_kernel_delta(graph.out.indptr, graph.data)
     return lax.cond(
         width < infinity(width.dtype),
-        lambda: _in_one_launch(graph, source, until, width, **how),
+        lambda: _in_one_launch(graph, source, until, width, jnp.bool_(False), **how),
         lambda: _run(graph, source, until, None, max_steps=max_steps, **how),
     )
 
 
-def _in_one_launch(graph, source, until, width, *, parents, deterministic):
+def _in_one_launch(graph, source, until, width, negative, *, parents, deterministic):
     from pallas_kernels.sssp.api import sssp as sssp_kernel
     from pallas_kernels.sssp.problem import Rule
 
@@ -233,7 +235,6 @@ def _in_one_launch(graph, source, until, width, *, parents, deterministic):
         rule=rule,
     )
     distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
-    negative = layout["negative"] if layout else _any_negative(graph)
     return SSSP(distances, tree, steps, ~negative, overflow(OutEdges.of(out), distances), status)
 
 

@@ -25,8 +25,8 @@ JAXSPV_HANDLER(spmm) {
     // Entries are put in order where many columns, or threads, make up for that.
     if (k * team.size() <= 128 && (!std::is_same_v<T, float> || !std::is_same_v<Add, Plus> || !any_long_row(a)))
       return spmm_transposed<Add, Mul>(a, data, from, k, to);
-    const Transposed<T> turned(a, data);
-    spmm<Add, Mul, T>(team, turned.matrix, turned.values.get(), from, k, to);
+    const Transposed<T> transposed(a, data);
+    spmm<Add, Mul, T>(team, transposed.matrix, transposed.values.get(), from, k, to);
   });
 }
 

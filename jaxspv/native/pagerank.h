@@ -30,9 +30,9 @@ int64_t pagerank(Team& team, const Matrix& a, const T* weights, bool symmetric, 
     for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) sum += double(weights[e]);
     inverse[i] = sum > 0 ? 1 / sum : 0;
   }
-  std::optional<Transposed<T>> turned;
-  if (!symmetric) weights = turned.emplace(a, weights).values.get();
-  const Matrix& back = symmetric ? a : turned->matrix;
+  std::optional<Transposed<T>> transposed;
+  if (!symmetric) weights = transposed.emplace(a, weights).values.get();
+  const Matrix& back = symmetric ? a : transposed->matrix;
   std::vector<double> changes(blocks), dangles(blocks);
   double dangling = 0, change = 0;
   // update(v) gives the new score; then what its edges share, and both sums over all vertices.

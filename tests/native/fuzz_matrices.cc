@@ -85,8 +85,8 @@ bool products(Case& c) {
       CHECK(y[size_t(i) * k + j] == sum)
     }
   std::vector<double> back(size_t(l) * k), again(size_t(l) * k);  // A^T Y, by both ways
-  const Transposed<double> turned(A, a.data.data());
-  spmm<Plus, Times>(team, turned.matrix, turned.values.get(), y.data(), k, back.data());
+  const Transposed<double> transposed(A, a.data.data());
+  spmm<Plus, Times>(team, transposed.matrix, transposed.values.get(), y.data(), k, back.data());
   spmm_transposed<Plus, Times>(A, a.data.data(), y.data(), k, again.data());
   CHECK(back == again && !any_long_row(A))
   std::vector<double> left(size_t(m) * k), sampled(a.idx.size());

@@ -7,7 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from .adjacency import degree_sizes, is_low_degree, low_degree_arrays
-from .ragged import module_of, of_numbers
+from .ragged import I32, module_of, of_numbers, owners, program, sort_pairs, starts_of, take, write
+
+CLASSES = 8  # of weight, in a row
+BOUNDS = (1 / 32, 1 / 16, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2)  # of the classes, as quantiles
+ORDERED_MEAN, ORDERED_LEAST = 16, 1 << 23  # edges a vertex, and edges, from which rows are ordered
+SAMPLE = 1 << 14  # weights from which the quantiles are taken
 
 
 def prepare_sssp(
@@ -16,6 +21,7 @@ def prepare_sssp(
     weights,
     *,
     renumber=False,
+    symmetric=False,
     rounded: Callable[[int], int] = int,
     sizes: np.ndarray | None = None,
 ) -> dict[str, jax.Array]:
@@ -25,14 +31,18 @@ def prepare_sssp(
     slots of the same shape (the index into `indices` of every place, 0 for padding) and lengths
     (the weights at these places); with renumber=True vertices are in breadth-first order
     (neighbours share cache lines) and there are order (new -> old) and rank (old -> new); results
-    are in the caller's numbering. Other graphs need no preparation. New weights for the same graph:
-    `revalue`. rounded, sizes: as for `prepare_bfs`.
+    are in the caller's numbering. symmetric: an edge of the same weight leads back; then the rows
+    of other graphs with many edges a vertex are ordered by class of weight (`by_weight`). The rest
+    needs no preparation. New weights for the same graph: `revalue`. rounded, sizes: as for
+    `prepare_bfs`.
     """
     indptr, indices = of_numbers(indptr), of_numbers(indices)
     sizes = np.asarray(degree_sizes(indptr)) if sizes is None else sizes
-    if not is_low_degree(indptr.shape[0] - 1, *sizes[:2]):
-        return {}
-    weights = module_of(weights).asarray(weights)
+    n, weights = indptr.shape[0] - 1, module_of(weights).asarray(weights)
+    if not is_low_degree(n, *sizes[:2]):
+        many = sizes[1] >= max(ORDERED_MEAN * n, ORDERED_LEAST)
+        ordered = symmetric and many and n * CLASSES < 2**31
+        return by_weight(indptr, indices, weights) if ordered else {}
     return low_degree_arrays(indptr, indices, sizes, weights, renumber=renumber, rounded=rounded)
 
 
@@ -40,4 +50,29 @@ def revalue(prepared: dict, weights: jax.Array) -> dict:
     """The prepared arrays of the same graph with other weights (traced ones too): one gather."""
     if "slots" not in prepared or not weights.shape[0]:
         return prepared
+    if "parts" in prepared:
+        least = jnp.zeros_like(prepared["least"])
+        ordered = jnp.asarray(weights)[prepared["slots"]]
+        return prepared | {"weights": ordered, "least": least}
     return prepared | {"lengths": jnp.asarray(weights)[prepared["slots"]]}
+
+
+@program
+def by_weight(indptr, indices, weights) -> dict[str, jax.Array]:
+    """The entries of each row in the order of CLASSES classes of weight, bounded by quantiles.
+
+    least[CLASSES]: the bounds, from 0; class j has the weights from least[j] up to least[j + 1].
+    parts int32[n CLASSES + 1]: where class j of row v begins, at v CLASSES + j. indices, weights,
+    slots (their places in the given arrays): in this order. least[-1] = 0: weights are not in it
+    (`revalue`).
+    """
+    xp, n, size = module_of(indices), indptr.shape[0] - 1, indices.shape[0]
+    sample = take(weights, (xp.arange(SAMPLE) * (indptr[-1] / SAMPLE)).astype(I32))
+    at = xp.asarray([int(SAMPLE * q) for q in BOUNDS], I32)
+    least = xp.concatenate([xp.zeros(1, weights.dtype), xp.sort(sample)[at]])
+    classes = sum((weights >= bound).astype(I32) for bound in least[1:])
+    keys = xp.minimum(owners(indptr[1:], size) * CLASSES + classes, n * CLASSES)
+    counts = write(xp.zeros(n * CLASSES, I32), keys, 1, "add")
+    _, slots = sort_pairs(keys, xp.arange(size, dtype=I32))
+    ordered = {"indices": take(indices, slots), "weights": take(weights, slots), "slots": slots}
+    return ordered | {"least": least, "parts": starts_of(counts)}

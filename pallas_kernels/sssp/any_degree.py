@@ -9,7 +9,7 @@ CTA, near and far. At the end of a round a CTA appends them: the near ones cut i
 the capacity of a buffer are appended immediately.
 
 Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; where it improves an
-atomic minimum, an exchange of the mark and, for parents, a store of 8 bytes. Of a parent: 5 gathers
+atomic minimum, an exchange of the mark and, for parents, a store of 8 bytes. Of a parent: 1 gather
 a vertex. A range is 16 bytes, written and read.
 
 Measured (H200): rmat18 (19.4M entries, prepared or not), one bucket after the other, moves 275 MB
@@ -84,8 +84,8 @@ class AnyDegree(Search):
         """Visits the edges of the near queue; returns the least label that this lane put into far.
 
         least = visit(labels of the tails, heads (n: none), weights, edge, least), the first three
-        lists over `unroll` edges; edge(j) gives (tail, slot) of the j-th, called by all lanes of
-        the warp.
+        lists over `unroll` edges; edge(j) gives the tail of the j-th, called by all lanes of the
+        warp.
         """
         k, c, m = self.k, self.c, self.m
 
@@ -93,6 +93,7 @@ class AnyDegree(Search):
             at = (s.cur * self.capacity + i) * 4
             start, end, vertex, _ = k.load_vec(m.queue, at, 4, mask=mine, cache="fresh")
             label = k.load(m.labels, vertex, mask=mine, cache="fresh")
+            end = self.end_of(label, vertex, start, end, mine)
             upto, total = k.warp_scan(end - start)
             before = upto - (end - start)
 
@@ -107,15 +108,20 @@ class AnyDegree(Search):
                     near.append(k.load(m.indices, at, mask=e < total, other=c.n, cache="nc"))
                     weights.append(k.load(m.weights, at, mask=e < total, cache="nc"))
 
-                def edge(j):
-                    slot = k.shfl(start - before, owners[j]) + (e0 + 32 * j + k.lane)
-                    return k.shfl(vertex, owners[j]), slot
-
+                edge = lambda j: k.shfl(vertex, owners[j])  # noqa: E731
                 return visit(labels, near, weights, edge, least)
 
             return k.for_(0, total, 32 * unroll, stride, least)
 
         return self._distributed(s, chunk, MAX)[0]
+
+    def row_of(self, s, v, mask):
+        """Where the edges of vertices to be queued begin and end."""
+        return self.k.row(self.m.indptr, v, mask)
+
+    def end_of(self, label, vertex, start, end, mask):
+        """Where the edges of a range end that can matter."""
+        return end
 
     def _distributed(self, s, chunk, *carry):
         """carry = chunk(i, valid, *carry) for the ranges i of the near queue.
@@ -139,22 +145,25 @@ class AnyDegree(Search):
         return k.while_(lambda at, *carry: at < s.near, some, worker * each, *carry)[1:]
 
     def _relax(self, s, labels, near, weights, edge, least):
-        """Lowers the labels of the heads `near`; all lanes of the warp take part.
+        """Lowers the labels of the heads `near`; all lanes of the warp take part."""
+        is_valid = [self.k.below(v, self.c.n) for v in near]
+        return self.lower(s, (near, self.extended(labels, weights), is_valid), edge, least)
+
+    def lower(self, s, offers, edge, least):
+        """Lowers labels; offers: vertices, labels, masks. edge(j): the tail of the j-th.
 
         The first load may be served by L1: an old label is at worst too great.
         """
         k, c, m = self.k, self.c, self.m
-        new = self.extended(labels, weights)
-        is_valid = [k.below(v, c.n) for v in near]
+        near, new, is_valid = offers
         old = k.loads(m.labels, near, is_valid, other=-1)
         less = [t & (x < o) & self.within(x) for t, x, o in zip(is_valid, new, old, strict=True)]
         old = k.atomics("min", m.labels, near, new, less)
         won = [t & (x < o) for t, x, o in zip(less, new, old, strict=True)]
 
         def note_all():
-            for j, (v, w) in enumerate(zip(near, won, strict=True)):
-                tail, slot = edge(j)
-                self.note(v, tail, slot, w)
+            for j, (v, x, w) in enumerate(zip(near, new, won, strict=True)):
+                self.note(v, edge(j), x, w)
 
         if c.rule.parents:
             k.if_(k.any(*won), note_all)
@@ -174,9 +183,9 @@ class AnyDegree(Search):
         k.if_(k.any(*first), to_far)
         return least
 
-    def note(self, vertex, parent, slot, mask):
-        """Records the edge that lowered a label: parent and slot, as one word of 64 bits."""
-        self.k.store_pair(self.m.noted, 2 * vertex, parent, slot, mask=mask)
+    def note(self, vertex, parent, label, mask):
+        """Records who lowered a label to what: parent and label, as one word of 64 bits."""
+        self.k.store_pair(self.m.noted, 2 * vertex, parent, label, mask=mask)
 
     def put_near(self, s, vertices, won):
         self._put(s, vertices, won, (Count.NEAR, self.near, self.append))
@@ -207,7 +216,7 @@ class AnyDegree(Search):
         """Cuts the rows of the lanes' vertices into ranges of the next near queue: adds to the word
         of FOUND of this turn."""
         k, c = self.k, self.c
-        start, end = k.row(self.m.indptr, v, mask)
+        start, end = self.row_of(s, v, mask)
         parts = range_count(c.span, start, end)
         upto, total = k.warp_scan(parts)
 
@@ -260,72 +269,100 @@ class AnyDegree(Search):
         k.if_((near | far | k.load(counts, Count.LEAST)) != 0, some)
 
     def tree(self, s):
-        """Makes parents of the recorded edges (`noted`); returns whether no barrier expired.
+        """Makes parents of the records (`noted`); returns whether no barrier expired.
 
-        Every thread that lowers a label records the edge. Threads that do so at the same time are
-        not ordered, so the record that stays may belong to a label that was lowered again. So every
-        record is checked: its edge must be tight and its tail strictly nearer. That takes a few
-        gathers for a vertex, where one more pass over the edges would take one for each edge. The
-        other vertices get a parent by adoption (`tree.py`): on a symmetric graph they search their
-        own rows, else all vertices that have a parent search theirs for orphans.
+        Every thread that lowers a label records the tail and the label. Threads that do so at the
+        same time are not ordered, so the record that stays may be of a label that was lowered
+        again. So every record is checked: its label must be the final one, which makes the edge
+        tight (a tail that fell later would have lowered the head, or rounding makes both sums
+        equal), and its tail strictly nearer. That takes a gather for a vertex, where one more pass
+        over the edges would take one for each edge. The other vertices, the orphans, search their
+        own rows on a symmetric graph; what is left gets a parent by adoption (`tree.py`), from the
+        orphans that found one. Else all vertices that have a parent search theirs for orphans.
         """
         k, c, parents = self.k, self.c, self.m.parents
+        orphans, s.away = self.find_orphans(s), 0
+        if c.rule.symmetric:
+            s = s.after(k, orphans > 0, self._search_parents)
+            orphans = orphans - s.away
+        s = s.after(k, orphans > 0, self._queue_parents)
+        return adopt(self, s, orphans, parents, self._adopting)
+
+    def find_orphans(self, s):
+        """Checks the records; returns how many are wrong, and queues those vertices if the graph is
+        symmetric."""
+        k, c, m = self.k, self.c, self.m
+
+        def check(v):
+            is_valid = v < c.n
+            parent, label, fine = self._record(v, is_valid)
+            reached = label != c.infinity
+            parent = k.where(fine, parent, k.where(v == self.source, v, k.where(reached, c.n, -1)))
+            k.store(m.parents, v, parent, mask=is_valid)
+            lost = is_valid & (parent == c.n)
+            count_orphans(self, lost)
+            if c.rule.symmetric:
+                self.put_near(s, [v], [lost])
+
         self.begin(s)
-        k.spread_warps(c.n, lambda v: self._check(s, v, v < c.n))
+        k.spread_warps(c.n, check)
         (orphans,) = self.barrier(s, Word.ORPHANS)
         s.turn = s.turn + 1
-        if c.rule.symmetric:
-            expand = functools.partial(self._adopting, pull=s.turn)
-            return adopt(self, s, orphans, parents, expand)
+        return orphans
 
-        def offer(s):
-            def queue(v):
-                parent = k.load(parents, v, mask=v < c.n, other=-1, cache="fresh")
-                self.put_near(s, [v], [k.below(parent, c.n)])
-
-            self.begin(s)
-            k.spread_warps(c.n, queue)
-            self.barrier(s)
-            s.turn = s.turn + 1
-
-        return adopt(self, s.after(k, orphans > 0, offer), orphans, parents, self._adopting)
-
-    def _check(self, s, v, is_valid):
-        """The parent of a vertex from its recorded edge; the source is its own parent, n stands for
-        an orphan."""
+    def _record(self, v, is_valid):
+        """The recorded parent of a vertex, its label, whether that is right (of the source: no)."""
         k, c, m = self.k, self.c, self.m
-        parent, slot = k.load_vec(m.noted, 2 * v, 2, mask=is_valid, other=c.n, cache="fresh")
-        label = k.load(m.labels, v, mask=is_valid)
-        known = k.below(parent, c.n)
-        above = k.load(m.labels, parent, mask=known)
-        weight = k.load(m.weights, slot, mask=known, cache="nc")
-        fine = known & (above < label) & self.tight(above, weight, label)
-        reached = label != c.infinity
-        parent = k.where(fine, parent, k.where(v == self.source, v, k.where(reached, c.n, -1)))
-        k.store(m.parents, v, parent, mask=is_valid)
-        lost = is_valid & (parent == c.n)
-        count_orphans(self, lost)
-        if c.rule.symmetric:
-            self.put_near(s, [v], [lost])
+        parent, noted = k.load_vec(m.noted, 2 * v, 2, mask=is_valid, other=c.n, cache="fresh")
+        label = k.load(m.labels, v, mask=is_valid, other=c.infinity)
+        known = k.below(parent, c.n) & (noted == label)
+        return parent, label, known & (k.load(m.labels, parent, mask=known) < label)
 
-    def _adopting(self, s, pull=None):
-        """Vertices of the near queue become parents of orphans. At step `pull` the queue holds the
-        orphans, which search their own rows for a parent."""
+    def _search_parents(self, s):
+        """The orphans of the near queue search their rows; s.away counts those that find one."""
         k, c, m = self.k, self.c, self.m
 
         def visit(labels, near, weights, edge, least):
-            (x,), (v,), (weight,) = labels, near, weights
-            u, _ = edge(0)
-            is_valid = k.below(v, c.n)
-            y = k.load(m.labels, v, mask=is_valid)
-            if pull is not None:
-                back = s.turn == pull
-                u, v, x, y = (k.where(back, q, p) for p, q in ((u, v), (v, u), (x, y), (y, x)))
-            fits = is_valid & self.tight(x, weight, y)
-            if pull is not None:
+            for j, (y, u, weight) in enumerate(zip(labels, near, weights, strict=True)):
+                x = k.load(m.labels, u, mask=k.below(u, c.n), other=c.infinity)
+                fits = self.tight(x, weight, y)
                 above = k.load(m.parents, u, mask=fits, other=c.n, cache="fresh")
                 fits = fits & ((x < y) | (above != c.n))
-            self.put_near(s, [v], [claim(self, m.parents, v, u, fits)])
+                won = k.popc(k.ballot(claim(self, m.parents, edge(j), u, fits)))
+                k.reduce("add", self.counts, Count.AWAY, won, mask=(k.lane == 0) & (won > 0))
             return least
 
-        self.visit_edges(s, visit, 1)
+        self.begin(s)
+        self.visit_edges(s, visit, c.unroll)
+        self.barrier(s)
+        s.turn = s.turn + 1
+
+    def _queue_parents(self, s):
+        """Queues the vertices that have a parent; on a symmetric graph the former orphans alone."""
+        k, c = self.k, self.c
+
+        def queue(v):
+            is_valid = v < c.n
+            parent = k.load(self.m.parents, v, mask=is_valid, other=-1, cache="fresh")
+            wanted = k.below(parent, c.n)
+            if c.rule.symmetric:
+                wanted = wanted & ~self._record(v, is_valid)[2]
+            self.put_near(s, [v], [wanted])
+
+        self.begin(s)
+        k.spread_warps(c.n, queue)
+        self.barrier(s)
+        s.turn = s.turn + 1
+
+    def _adopting(self, s):
+        """Vertices of the near queue become parents of orphans."""
+        k, c, m = self.k, self.c, self.m
+
+        def visit(labels, near, weights, edge, least):
+            for j, (x, v, weight) in enumerate(zip(labels, near, weights, strict=True)):
+                y = k.load(m.labels, v, mask=k.below(v, c.n), other=c.infinity)
+                won = claim(self, m.parents, v, edge(j), self.tight(x, weight, y))
+                self.put_near(s, [v], [won])
+            return least
+
+        self.visit_edges(s, visit, c.unroll)

@@ -11,7 +11,7 @@ from jax import lax
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import Simt
-from . import any_degree, low_degree
+from . import any_degree, by_weight, low_degree
 from .problem import Arrays, Config, Problem, Rule
 from .widths import later
 
@@ -97,6 +97,10 @@ def run(graph, operands, rule: Rule, config: Config | None, name: str):
         operands |= {x: prepared[x] for x in names if x in prepared}
     else:
         operands |= {"indptr": indptr, "indices": indices, "weights": weights}
+    ordered = "parts" in prepared and rule.symmetric and not (rule.limit or rule.extend)
+    if ordered:
+        config = dataclasses.replace(config, span=min(config.span, by_weight.SPAN))
+        operands |= {x: prepared[x] for x in ("indices", "weights", "least", "parts")}
     c = Problem(**dataclasses.asdict(config), **fixed)
     entries = n if low else 4 * any_degree.capacity(c, nnz)
     outputs = {"labels": n, "marks": 2 * n, "queue": 2 * entries, "far": 2 * n}
@@ -108,7 +112,8 @@ def run(graph, operands, rule: Rule, config: Config | None, name: str):
             outputs["parents"] = n
 
     def kernel(k: Simt, m: Arrays):
-        form = low_degree.LowDegree if low else any_degree.AnyDegree
+        other = by_weight.ByWeight if ordered else any_degree.AnyDegree
+        form = low_degree.LowDegree if low else other
         steps, ok, splits, work = form(k, c, m).run()
         k.results(m.summary, steps, 1 - ok, splits, work)
 

@@ -217,7 +217,7 @@ class LowDegree(Search):
     def report_least(self, s, least):
         self.maximise_least(least, self.m.control, Word.LEAST.at(s.pile))
 
-    def note(self, vertex, parent, slot, mask):
+    def note(self, vertex, parent, label, mask):
         self.k.store(self.m.noted, vertex, parent, mask=mask)
 
     def tree(self, s):

@@ -31,6 +31,10 @@ class Config(Spread):
     taken: int = 8
     small_round: int = 64
     small_far: int = 256
+    # by_weight: the vertices above the ceiling pull if they have at most 2^-rest of all edges; the
+    # ceiling rises by more while those below have less than 2^-few
+    rest: int = 3
+    few: int = 5
 
 
 class Rule(NamedTuple):
@@ -72,9 +76,12 @@ class Arrays(GraphArrays):
     queue: Any = None  # two near queues
     far: Any = None  # two far queues
     start: Any = None  # labels given instead of a source
-    noted: Any = None  # parents (low_degree), or pairs of parent and slot (any_degree)
+    noted: Any = None  # parents (low_degree), or pairs of parent and label (any_degree)
     distances: Any = None  # labels in the caller's numbering
     weights: Any = None  # any_degree
+    # by_weight: least weight of each class, where each class of a row begins
+    least: Any = None
+    parts: Any = None
     lengths: Any = None  # low_degree
     # low_degree: ids in the adjacency by the caller's, and back
     rank: Any = None

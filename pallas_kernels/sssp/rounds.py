@@ -76,6 +76,7 @@ class Search(ABC):
     small_round, small_far = 0, 0
     tail = 0  # as in `Config`, where edges are not counted
     counted: Sequence[tuple[Word, tuple[Array, int]]] = ()
+    state: type[State] = State
     limit: Value | None = None  # labels above it are neither stored nor relaxed
     source: Value
 
@@ -123,8 +124,8 @@ class Search(ABC):
         """Relaxes the near queue; returns the least label that this lane put into far."""
 
     @abstractmethod
-    def note(self, vertex: Operand, parent: Operand, slot: Operand, mask: Mask) -> None:
-        """Records a parent, and the slot of its edge where the form has use for it."""
+    def note(self, vertex: Operand, parent: Operand, label: Operand, mask: Mask) -> None:
+        """Records who lowered a label, and to what where the form has use for it."""
 
     @abstractmethod
     def tree(self, s: State) -> Value:
@@ -134,16 +135,18 @@ class Search(ABC):
         """The search; returns (rounds, ok, splits, entries of near relaxed)."""
         k, c = self.k, self.c
         ok, near = self._from_source() if c.rule.extend is None else self._from_labels()
-        bound = k.maximum(self.clamped(k.const(0), self.delta), 1)
-        first = State.of(near=near, least=MAX, bound=bound, ok=ok)
-        last = first.loop(k, self._going_on, self.step)
+        last = self.first_state(near, ok).loop(k, self.going_on, self.step)
         ok = last.ok
         if c.rule.parents:
-            ok = ok & self.tree(State(*last.values()))
+            ok = ok & self.tree(self.state(*last.values()))
         self._write_results()
         return last.steps, ok, last.pile, last.work
 
-    def _going_on(self, s: State) -> Value:
+    def first_state(self, near: Value, ok: Value) -> State:
+        bound = self.k.maximum(self.clamped(self.k.const(0), self.delta), 1)
+        return self.state.of(near=near, least=MAX, bound=bound, ok=ok)
+
+    def going_on(self, s: State) -> Value:
         more = ((s.near > 0) | (s.far > 0)) & (s.ok == 1)
         return more if self.c.rule.extend is None else more & (s.steps < most_rounds(self.c.n))
 
@@ -197,21 +200,26 @@ class Search(ABC):
         return k.grid_barrier(m.control, [(m.control, Word.FOUND.at(3))], adds)
 
     def step(self, s: State) -> State:
-        """A round or a split."""
+        """A turn of the loop."""
         k, c = self.k, self.c
         if c.rule.limit is not None:
             labels = [k.load(self.m.labels, t, cache="fresh") for t in self.targets]
             self.limit = k.const(c.rule.limit(labels, MAX, k.minimum, k.maximum))
         self.begin(s)
+        s = self.advance(s, k.const(True, "i1"))
+        s.turn = s.turn + 1
+        return s
+
+    def advance(self, s: State, active: Value) -> State:
+        """A round or a split, where `active` holds."""
         relaxing = s.near > 0
         if self.small_round:
             early = (s.split == 0) & (s.away > 0) & (s.edges < self.small_round)
             relaxing = relaxing & ~(early & (s.steps < ROUNDS))
         if self.tail:
             relaxing = relaxing & ~((s.split == 0) & (s.near < s.longest // self.tail))
-        s = s.after(k, relaxing, self.round).after(k, ~relaxing, self.split)
-        s.turn = s.turn + 1
-        return s
+        splitting = active & ~relaxing
+        return s.after(self.k, active & relaxing, self.round).after(self.k, splitting, self.split)
 
     def begin(self, s: State) -> None:
         """Clears the words of turn + 2 in the groups FOUND, EDGES, AWAY, TAKEN: they were last read
@@ -352,14 +360,18 @@ class Search(ABC):
         absorbed."""
         k = self.k
         least = k.maximum(s.least, s.bound)
-        return k.maximum(self.clamped(least, self._width(s)), k.minimum(least, MAX - 1) + 1)
+        return k.maximum(self.clamped(least, self.bucket(s)), k.minimum(least, MAX - 1) + 1)
 
-    def _width(self, s: State) -> Value:
-        """delta * 2^s.doublings, at most MAX."""
+    def bucket(self, s: State) -> Value:
+        """The width of the next bucket."""
+        return self.width(s.doublings)
+
+    def width(self, doublings: Value) -> Value:
+        """delta * 2^doublings, at most MAX."""
         k = self.k
         if self.c.rule.real:
-            return self.delta * k.bits((s.doublings + 127) << 23, "f32")
-        doublings = k.minimum(s.doublings, 30)
+            return self.delta * k.bits((doublings + 127) << 23, "f32")
+        doublings = k.minimum(doublings, 30)
         limit = k.shr(k.const(MAX), doublings)
         return k.where(self.delta > limit, MAX, self.delta << doublings)
 

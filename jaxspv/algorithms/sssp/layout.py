@@ -132,9 +132,8 @@ def _layout(graph: Graph) -> Any:
     layout = {"widths": widths, "over_mean": ratios, "negative": negative, "pallas": {}}
     if on_gpu(out.indices) and dtype in (np.float32, np.int32):
         sizes = _sizes(out)
-        layout["pallas"] = prepare_sssp(
-            out.indptr, out.indices, graph.data, renumber=True, rounded=bucketed, sizes=sizes
-        )
+        how = {"renumber": True, "symmetric": graph.symmetric, "rounded": bucketed}
+        layout["pallas"] = prepare_sssp(out.indptr, out.indices, graph.data, sizes=sizes, **how)
     return layout
 
 

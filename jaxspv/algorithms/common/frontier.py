@@ -10,7 +10,7 @@ from jax import Array
 
 from ..._core.batching import while_loop
 from ..._core.platforms import situation
-from ...ops.products.common.expand import SelectedRows, select_rows
+from ...ops.products.common.expand import SelectedRows
 
 
 def sizes() -> tuple[int, int]:
@@ -49,6 +49,14 @@ class Queue(NamedTuple):
         """(capacity,) the vertices from `head` on; those beyond `tail` are arbitrary."""
         place = self.head + jnp.arange(capacity, dtype=jnp.int32)
         return self.items.at[place].get(mode="clip")
+
+
+def rows_of(indptr: Array, rows: Array) -> SelectedRows:
+    """These rows, in any order; out of range: empty."""
+    start = indptr.at[rows].get(mode="clip")
+    length = jnp.where(rows < indptr.shape[0] - 1, indptr.at[rows + 1].get(mode="clip") - start, 0)
+    ends = jnp.cumsum(length, dtype=jnp.int32)
+    return SelectedRows(start, ends, ends[-1])
 
 
 def edges_of(vertices: Array, rows: SelectedRows, first: Array, chunk: int) -> Edges:
@@ -97,12 +105,13 @@ def for_edges(
     queue: Queue,
     carry: Any,
     visit: Callable[[Any, Edges], Any],
-    begin: Callable[[Any, Array, Array], Any] | None = None,
+    begin: Callable[[Any, Array, Array], tuple[Any, Array]] | None = None,
     together: tuple[int, int] | None = None,
 ) -> Any:
     """`carry = visit(carry, chunk)` over chunks of the edges of the vertices of the frontier.
 
-    `begin(carry, vertices, valid)` is called for each block of vertices before their edges.
+    `begin(carry, vertices, valid)` is called for each block of vertices before their edges; it
+    returns the carry, and (bool) of which of them the edges are visited.
     together: the most vertices and edges at a time; None: `sizes()`.
     """
     vertices, edges = sizes() if together is None else together
@@ -111,10 +120,10 @@ def for_edges(
     def of_block(c):
         first, carry = c
         members = queue._replace(head=first).window(block)
-        left = queue.tail - first
+        valid = jnp.arange(block, dtype=jnp.int32) < queue.tail - first
         if begin is not None:
-            carry = begin(carry, members, jnp.arange(block, dtype=jnp.int32) < left)
-        rows = select_rows(indptr, members, left)
+            carry, valid = begin(carry, members, valid)
+        rows = rows_of(indptr, jnp.where(valid, members, indptr.shape[0] - 1))
 
         def of_chunk(c):
             return c[0] + chunk, visit(c[1], edges_of(members, rows, c[0], chunk))

@@ -15,11 +15,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...formats import CSR
-from ...ops.products.common.expand import SelectedRows
 from ...sharding.exchange import Local
 from ...sharding.partition import Partition
 from ..sssp.xla import extend
-from .frontier import Edges, Queue, append, edges_of, for_edges
+from .frontier import Edges, Queue, append, edges_of, for_edges, rows_of
 
 MOST = 2**13  # places of a list, at most
 LEAST = 32  # places of a list that is worth having
@@ -79,7 +78,7 @@ def followed(
         if carried is not None:
             carried = lax.all_gather(carried, part.col_axes, tiled=True)
     number = jnp.arange(rows.shape[0], dtype=jnp.int32)
-    edges = edges_of(number, _rows(block.indptr, rows), jnp.int32(0), capacity)
+    edges = edges_of(number, rows_of(block.indptr, rows), jnp.int32(0), capacity)
     valid = edges.valid
     if counts is not None:
         valid &= counts.at[edges.slot].get(mode="clip")
@@ -93,14 +92,6 @@ def followed(
     sent = None if sent is None else lax.all_gather(sent, part.row_axes, tiled=True)
     place = col - lax.axis_index(part.row_axes).astype(jnp.int32) * r
     return jnp.where((place >= 0) & (place < r), place, r), sent
-
-
-def _rows(indptr: Array, rows: Array) -> SelectedRows:
-    """These rows, in any order; out of range: empty."""
-    start = indptr.at[rows].get(mode="clip")
-    length = jnp.where(rows < indptr.shape[0] - 1, indptr.at[rows + 1].get(mode="clip") - start, 0)
-    ends = jnp.cumsum(length, dtype=jnp.int32)
-    return SelectedRows(start, ends, ends[-1])
 
 
 VERTICES, EDGES = 2**14, 2**16  # the most of one chunk

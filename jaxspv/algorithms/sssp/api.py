@@ -23,10 +23,10 @@ from ..common.sources import check_source, over, path_to
 from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
 from . import native
-from .forms import overflow, relax, search, shortest_path_tree, traced_delta
-from .layout import choose_delta, surely_in_buckets, traced_kernel_delta, with_lengths
+from .forms import relax, shortest_path_tree, traced_delta
+from .layout import choose_delta, traced_kernel_delta, with_lengths
 from .tree.jvp import path_tangent
-from .xla import OutEdges, infinity
+from .xla import OutEdges, infinity, overflow, search
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 
@@ -80,8 +80,8 @@ def sssp(
         G: a `Graph` from `prepare(A, for_="sssp")`, or a square sparse matrix.
         source: vertex, or an array of vertices (a leading axis in the result).
         until: `reached(node)`: every distance up to that of the node is settled, the rest is
-            unreached; `max_iterations(k)`: k relaxation steps, each a bucket of delta-stepping or a
-            round of Bellman-Ford; `unchanged()`. None: to the end.
+            unreached; `max_iterations(k)`: k relaxation steps, each of the vertices within a bucket
+            of the nearest, or of all in Bellman-Ford; `unchanged()`. None: to the end.
         parents: whether to compute them.
         deterministic: of the tight predecessors take the one of fewest hops, then of smallest id,
             on every backend and by every method.
@@ -141,7 +141,6 @@ def sssp(
             parents=parents,
             deterministic=deterministic,
             max_steps=max_steps,
-            sure=surely_in_buckets(widths),
             backend=backend,
             method=method,
         )
@@ -197,7 +196,7 @@ def _relaxed_together(axis_size, in_batched, *operands, **static):
 
 
 @op.register("persistent", backend="pallas", refuse=_not_persistent, batched="map")
-def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
+def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
     """Near and far queues, the whole search in one launch; non-negative weights.
 
     Where neither `delta` nor a prepared graph says that no weight is negative, a look at them says
@@ -256,9 +255,9 @@ def _asked(graph, source, until, found, parents: bool, deterministic: bool):
 
 
 @op.register("native", backend="cpu", refuse=native.refuse, batched="vmap")
-def _native(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
+def _native(graph, source, until, delta, *, parents, deterministic, max_steps):
     """A radix heap or delta-stepping by the weights; Bellman-Ford where one is negative. In C++."""
-    del delta, sure
+    del delta
     if graph.n == 0 or graph.nse == 0:
         how = {"parents": parents, "deterministic": deterministic, "max_steps": max_steps}
         return _run(graph, source, until, None, **how)
@@ -279,9 +278,9 @@ def _delta_stepping(graph, source, until, delta, **options):
 
 
 @op.register("bellman_ford", refuse=_has_delta, batched="map")
-def _bellman_ford(graph, source, until, delta, *, sure, **options):
+def _bellman_ford(graph, source, until, delta, **options):
     """Rounds over the vertices whose length fell."""
-    del delta, sure
+    del delta
     return _run(graph, source, until, None, **options)
 
 
@@ -291,22 +290,20 @@ def _bellman_ford(graph, source, until, delta, *, sure, **options):
         "it relaxes to the end: no `until`" if until is not None else None
     ),
 )
-def _relaxation(graph, source, until, delta, *, parents, deterministic, max_steps, sure):
+def _relaxation(graph, source, until, delta, *, parents, deterministic, max_steps):
     """All edges in every step: `d = min(d, d (min.+) A)`; under vmap a product with all d."""
-    del until, delta, deterministic, sure
+    del until, delta, deterministic
     found = relax(graph, source, max_steps, parents)
     return SSSP(*found, jnp.int32(0))
 
 
-def _run(graph, source, until, delta, *, parents, deterministic, max_steps, sure=False):
+def _run(graph, source, until, delta, *, parents, deterministic, max_steps):
     paths = search(
         OutEdges.of(graph.out),
         source,
         delta=delta,
         stop=None if until is None else _stop(until),
         max_steps=max_steps,
-        parents=parents and not deterministic,
-        sure=sure,
     )
     found = paths.distances, paths.parents
     distances, tree = _asked(graph, source, until, found, parents, deterministic)

@@ -1,10 +1,10 @@
-"""Single-source shortest paths without kernels: arrays in, arrays out."""
+"""What forms of `sssp` share: trees of distances, widths of buckets; relaxation of all edges."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,175 +12,13 @@ from jax import Array, lax
 
 from ..._core.batching import batch_any
 from ..._core.operation import Operation, typed
-from ...algebra.monoids import max_
 from ...algebra.semirings import min_plus
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxv.api import mxv
 from ..common.frontier import Edges
-from . import native, xla
-from .xla import OutEdges, after, extend, infinity, wraps
-
-# A bucket is widened while fewer than one in SPARSE of the far vertices move into it, so that
-# reading `far` costs at most SPARSE times as much as moving its vertices, whatever the weights.
-SPARSE = 16
-
-
-def delta_stepping(parents, stop, graph, source, delta, max_steps):
-    """Lengths, steps, converged, predecessors, by buckets."""
-    top = infinity(graph.weights.dtype)
-    base = jnp.where(delta > 0, delta, top)
-
-    def step(c):
-        s, limit, width, steps, _ = c
-        steps += (s.near > 0).astype(jnp.int32)
-        s = xla.drain(graph, s, limit)
-        done = jnp.bool_(False)
-        if stop is not None:
-            done = stop(steps, s.length, after(limit), s.far)
-        wider = jnp.where(done, limit, extend(limit, width))
-        before = s.far
-        s = xla.refill(s, limit, wider)
-        few = (before - s.far) * SPARSE < before
-        width = jnp.where(few, extend(width, width), jnp.maximum(base, _half(width)))
-        return s, wider, width, steps, done
-
-    def more(c):
-        s, _, _, steps, done = c
-        return ((s.near > 0) | (s.far > 0)) & ~done & (steps < max_steps)
-
-    state = xla.start(graph, source, parents)
-    first = (state, base, base, jnp.int32(0), _stops_at_start(stop, state))
-    s, limit, _, steps, stopped = lax.while_loop(more, step, first)
-    length = s.length if stop is None else jnp.where(stopped & (s.length > limit), top, s.length)
-    return length, steps, stopped | ((s.near == 0) & (s.far == 0)), s.pred
-
-
-def _half(width: Array) -> Array:
-    return width / 2 if jnp.issubdtype(width.dtype, jnp.floating) else width // 2
-
-
-def bellman_ford(parents, stop, graph, source, max_steps):
-    """Lengths, steps, converged, predecessors, by rounds over the vertices whose label fell.
-
-    After 2, 4, 8, ... rounds the graph of predecessors is searched for a cycle: it has one soon
-    after labels went around a negative cycle.
-    """
-    dtype = graph.weights.dtype
-    top, low = infinity(dtype), max_.identity_of(dtype)
-
-    def step(c):
-        s, steps, check, _, _ = c
-        s = xla.drain(graph, s, None)
-        steps += 1
-        cycle = lax.cond(steps == check, xla.has_cycle, lambda pred: jnp.bool_(False), s.pred)
-        done = jnp.bool_(False)
-        if stop is not None:
-            done = stop(steps, s.length, jnp.where(s.near > 0, low, top), s.near)
-        return s, steps, jnp.where(steps == check, 2 * check, check), cycle, done
-
-    def more(c):
-        s, steps, _, cycle, done = c
-        return (s.near > 0) & ~cycle & ~done & (steps < max_steps)
-
-    state = xla.start(graph, source, True)
-    done = _stops_at_start(stop, state)
-    first = (state, jnp.int32(0), jnp.int32(2), jnp.bool_(False), done)
-    s, steps, _, cycle, stopped = lax.while_loop(more, step, first)
-    converged = (stopped | (s.near == 0)) & ~cycle
-    return s.length, steps, converged, s.pred if parents else None
-
-
-def _stops_at_start(stop: Any, state: xla.State) -> Array:
-    """Whether not even a first step is wanted: no distance is final."""
-    if stop is None:
-        return jnp.bool_(False)
-    low = max_.identity_of(state.length.dtype)
-    return jnp.asarray(stop(jnp.int32(0), state.length, low, state.near))
-
-
-def overflow(graph, length) -> Array:
-    """Whether a sum that wraps may have made a length wrong; edges are only checked if those of the
-    extremes do."""
-    if jnp.issubdtype(length.dtype, jnp.floating):
-        return jnp.bool_(False)
-    top, zero = infinity(length.dtype), jnp.zeros((), length.dtype)
-    valid = jnp.arange(graph.weights.shape[0], dtype=jnp.int32) < graph.indptr[-1]
-    finite = jnp.where(length < top, length, zero)
-    weights = jnp.where(valid, graph.weights, zero)
-    high = wraps(jnp.max(finite, initial=0), jnp.max(weights, initial=0))
-    low = wraps(jnp.min(finite, initial=0), jnp.min(weights, initial=0))
-    return lax.cond(high | low, xla.any_spoiled, lambda *_: jnp.bool_(False), graph, length)
-
-
-MOST_STEPS = np.int32(np.iinfo(np.int32).max)
-
-
-class Paths(NamedTuple):
-    """What `search` returns.
-
-    Attributes:
-        distances: (n,) of the dtype of the weights; unreached: inf, or the largest integer.
-        steps: () int32, buckets or rounds of Bellman-Ford.
-        converged: () bool; False: a negative cycle can be reached, or `max_steps` were too few.
-        overflow: () bool; a clamped sum that no shorter path replaced; False for floats.
-        parents: (n,) int32, or None where not asked for.
-    """
-
-    distances: Array
-    steps: Array
-    converged: Array
-    overflow: Array
-    parents: Array | None
-
-
-def search(
-    graph: OutEdges,
-    source: Array,
-    *,
-    delta: Any = None,
-    stop: Callable[[Array, Array, Array, Array], Any] | None = None,
-    max_steps: Any = None,
-    parents: bool = False,
-    sure: bool = False,
-) -> Paths:
-    """`d[source] = 0`, `d[v] = min over edges u -> v of d[u] + w`: the largest solution.
-
-    In float32 it is the fixpoint in float32 arithmetic, whatever the order of relaxations, for
-    rounded addition is monotone: the distances are bit-equal to those of Dijkstra's algorithm.
-
-    Args:
-        graph: indptr (n + 1,) int32; indices (nse,) int32, where slots at or after indptr[n] are
-            padding of any value; weights (nse,) of any float or integer dtype. Integers: the
-            largest value is infinity.
-        source: () int32; out of range, negative too: nothing is reached.
-        delta: () width of a bucket, weights >= 0 (edges below 0 are ignored); None, or infinity
-            (inf, or the largest integer): Bellman-Ford, any weights.
-        sure: whether `delta` is known to be finite, static: then the program holds buckets alone.
-        stop: `stop(step, distances, threshold, waiting)`, asked after every step: distances below
-            the threshold are final. Where it ends a run with buckets, the others become unreached.
-        max_steps: steps to run at most; None: to the end.
-        parents: whether to return the vertex that gave each label last, static. Where the run
-            converged they are a tree of shortest paths: a label is passed on only where it gets
-            smaller, and rounded sums along a cycle of weights >= 0 never do, so zero and absorbed
-            weights make no cycle. Far cheaper than the `shortest_path_tree`, which depends
-            on the distances alone; this one depends on the order of relaxations.
-
-    Cost: with buckets about O(n + nse) as long as delta is near `delta_of`; Bellman-Ford
-        O(n nse) at worst. Memory O(n).
-    Source: Meyer, Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J.
-        Algorithms 2003; Davidson et al., "Work-efficient parallel GPU methods for single-source
-        shortest paths", IPDPS 2014; Cherkassky, Goldberg, "Negative-cycle detection algorithms",
-        Mathematical Programming 1999.
-    """
-    source = jnp.asarray(source, jnp.int32)
-    if graph.n == 0 or graph.indices.shape[0] == 0:
-        return _no_edges(graph.n, graph.weights.dtype, source, parents)
-    most = jnp.asarray(MOST_STEPS if max_steps is None else max_steps, jnp.int32)
-    if delta is not None:
-        delta = jnp.asarray(delta, graph.weights.dtype)
-    return _solve(parents, stop, graph, source, delta, most, sure)
-
+from . import native
+from .xla import OutEdges, extend, infinity, overflow, tree_edges
 
 # `parents[v] = the tight predecessor u of v of smallest (hops[u], u)`, (n,) int32, where an edge
 # u -> v is tight if v is reached and `distances[u] + weight = distances[v]`, and hops counts the
@@ -215,7 +53,7 @@ def _in_levels(graph: OutEdges, distances: Array, source: Array) -> Array:
         weight = graph.weights.at[edges.slot].get(mode="clip")
         return (extend(distances[edges.tail], weight) == distances[v]) & (distances[v] < top)
 
-    _, tails = xla.tree_edges(graph, at_source, tight)
+    _, tails = tree_edges(graph, at_source, tight)
     return jnp.where(tails < n, tails, root)
 
 
@@ -253,37 +91,6 @@ def traced_delta(
 def width_over_mean(n: int, count: Any, xp: ModuleType) -> Any:
     """The factor of `delta_of` for n vertices and `count` entries."""
     return xp.clip(4 * max(n, 1) / xp.maximum(count, 1), 0.15, 3.0)
-
-
-def _no_edges(n: int, dtype: Any, source: Array, parents: bool) -> Paths:
-    at_source = jnp.arange(n, dtype=jnp.int32) == source
-    top = infinity(dtype)
-    false = jnp.bool_(False)
-    return Paths(
-        jnp.where(at_source, jnp.zeros_like(top), top),
-        jnp.any(at_source).astype(jnp.int32),
-        ~false,
-        false,
-        jnp.where(at_source, source, -1) if parents else None,
-    )
-
-
-def _solve(parents, stop, graph, source, delta, max_steps, sure) -> Paths:
-    args = (parents, stop, graph, source)
-    if delta is None:
-        length, steps, converged, pred = bellman_ford(*args, max_steps)
-    elif sure:
-        length, steps, converged, pred = delta_stepping(*args, delta, max_steps)
-    else:
-        length, steps, converged, pred = lax.cond(
-            delta < infinity(delta.dtype),
-            lambda: delta_stepping(*args, delta, max_steps),
-            lambda: bellman_ford(*args, max_steps),
-        )
-    if pred is not None:
-        at_source = jnp.arange(graph.n, dtype=jnp.int32) == source
-        pred = jnp.where(at_source, source, jnp.where(length < infinity(length.dtype), pred, -1))
-    return Paths(length, steps, converged, overflow(graph, length), pred)
 
 
 def relax(

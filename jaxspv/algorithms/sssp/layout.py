@@ -14,7 +14,7 @@ from pallas_kernels.layouts.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.widths import delta_of as kernel_delta
 from pallas_kernels.sssp.widths import width_over_mean
 
-from ..._core.compilation import host_if_small, is_eager, on_accelerator, on_gpu, to_device
+from ..._core.compilation import host_if_small, is_eager, on_gpu, to_device
 from ..._core.eager.kept import kept
 from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
@@ -71,18 +71,6 @@ def traced_kernel_delta(indptr: Array, weights: Array) -> Array:
     """`traced_delta` by the kernel's rule."""
     largest = jnp.max(jnp.diff(indptr))
     return traced_delta(indptr, weights, lambda n, m: width_over_mean(n, largest, m, jnp))
-
-
-def surely_in_buckets(widths: BucketWidths | None) -> bool:
-    """Whether a width is known and finite, on a CPU, where the look at it costs nothing.
-
-    Else a program holds Bellman-Ford too, as new values of a prepared graph may be negative, which
-    makes the width infinite: half of what an eager search compiles.
-    """
-    if widths is None or not is_concrete(widths.xla) or on_accelerator(widths.xla):
-        return False
-    width = np.asarray(widths.xla)
-    return bool(0 < width < _infinity(width.dtype))
 
 
 def _checked(graph: Graph) -> Facts:

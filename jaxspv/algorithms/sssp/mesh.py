@@ -25,9 +25,9 @@ from ..common.mesh import capacity_of, compacted, followed, listed, relaxed
 from ..common.sources import check_source
 from ..common.status import finished, without_negative_cycle
 from .api import SSSP, UNTIL
-from .forms import MOST_STEPS, width_over_mean
+from .forms import width_over_mean
 from .tree.jvp import sum_to_root
-from .xla import extend, infinity, spoiled
+from .xla import MOST_STEPS, extend, infinity, spoiled
 
 
 class State(NamedTuple):

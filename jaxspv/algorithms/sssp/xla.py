@@ -1,16 +1,9 @@
-"""Shortest paths a frontier at a time: label-correcting with buckets, after delta-stepping.
+"""Shortest paths on every platform: rounds over the vertices whose length fell.
 
-A ring holds the vertices of the current bucket, `beyond` the others. The state is two numbers of
-each vertex and the upper bound `limit` of the current bucket:
-
-    length[v]   the best length so far
-    scanned[v]  the length with which the edges of v were relaxed last
-    v is in the ring    <=>  length[v] <= limit and length[v] < scanned[v]
-    v is in `beyond`    <=>  limit < length[v] < infinity
-
-so that a vertex is at most once in each; entries of `beyond` that a shorter path has pulled into
-the ring are dropped when it is read next. Lengths only fall and `limit` only rises. All vertices of
-the ring are scanned together, in chunks of edges.
+A vertex waits when its length fell since its edges were relaxed last. A round relaxes the edges of
+those waiting vertices whose length is within a bucket's width of the least; the others wait on.
+With a width of infinity this is Bellman-Ford's algorithm, else delta-stepping without empty
+buckets.
 """
 
 from __future__ import annotations
@@ -23,10 +16,13 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import while_loop
+from ...algebra.monoids import max_
 from ...algebra.operators import min_extend
 from ...formats import CSR
 from ..common import frontier
 from ..common.frontier import Edges, Queue, append, distinct_or_dropped, one_of_each
+
+MOST_STEPS = np.int32(np.iinfo(np.int32).max)
 
 
 def infinity(dtype: Any) -> Array:
@@ -55,17 +51,6 @@ def spoiled(before: Array, weight: Array, after: Array) -> Array:
     return wraps(before, weight) & ((after == top) | (weight < 0) | infinite)
 
 
-def after(length: Array) -> Array:
-    """The next larger length: every length <= `length` is below it; infinity stays."""
-    top = infinity(length.dtype)
-    if jnp.issubdtype(length.dtype, jnp.floating):
-        return jnp.nextafter(length, top)
-    return jnp.where(length == top, top, length + jnp.ones((), length.dtype))
-
-
-WORSE, WAITS, NEAR, FAR = (np.uint32(k) for k in range(4))  # what an edge did to its vertex
-
-
 class OutEdges(NamedTuple):
     """CSR arrays: (n + 1,) and (nse,) int32, (nse,) weights; n >= 1, nse >= 1."""
 
@@ -82,50 +67,190 @@ class OutEdges(NamedTuple):
         return self.indptr.shape[0] - 1
 
 
-class State(NamedTuple):
-    """Labels, (n,) each, and lists: `ring` holds this bucket's vertices, `beyond` the later ones.
+class Paths(NamedTuple):
+    """What `search` returns.
 
-    `claims` (n,) is scratch; `pred` the vertex that gave each label last, -1 where there is none,
-    or None where it is not asked for.
+    Attributes:
+        distances: (n,) of the dtype of the weights; unreached: inf, or the largest integer.
+        steps: () int32, rounds.
+        converged: () bool; False: a negative cycle can be reached, or `max_steps` were too few.
+        overflow: () bool; a clamped sum that no shorter path replaced; False for floats.
+        parents: (n,) int32.
+    """
+
+    distances: Array
+    steps: Array
+    converged: Array
+    overflow: Array
+    parents: Array
+
+
+class State(NamedTuple):
+    """Between rounds.
+
+    Attributes:
+        length: (n,) the best so far.
+        waits: (n,) bool: whether a vertex waits.
+        waiting: the vertices that wait.
+        least: () the least of their lengths; infinity: none waits.
+        pred: (n,) int32, the vertex that gave each length last, or -1.
+        claims: (n,) int32, scratch.
     """
 
     length: Array
-    scanned: Array
-    ring: Queue
-    beyond: Queue
+    waits: Array
+    waiting: Queue
+    least: Array
+    pred: Array
     claims: Array
-    pred: Array | None
 
-    @property
-    def near(self) -> Array:
-        """The number of vertices in the ring."""
-        return self.ring.tail
 
-    @property
-    def far(self) -> Array:
-        """How many entries `beyond` has."""
-        return self.beyond.tail
+def search(
+    graph: OutEdges,
+    source: Array,
+    *,
+    delta: Any = None,
+    stop: Callable[[Array, Array, Array, Array], Any] | None = None,
+    max_steps: Any = None,
+) -> Paths:
+    """`d[source] = 0`, `d[v] = min over edges u -> v of d[u] + w`: the largest solution.
+
+    In float32 it is the fixpoint in float32 arithmetic, whatever the order of relaxations, for
+    rounded addition is monotone: the distances are bit-equal to those of Dijkstra's algorithm.
+
+    Args:
+        graph: indptr (n + 1,) int32; indices (nse,) int32, where slots at or after indptr[n] are
+            padding of any value; weights (nse,) of any float or integer dtype. Integers: the
+            largest value is infinity.
+        source: () int32; out of range, negative too: nothing is reached.
+        delta: () width of a bucket; None, or infinity (inf, or the largest integer): Bellman-Ford,
+            which `stop` needs where a weight is negative.
+        stop: `stop(step, distances, threshold, waiting)`, asked after every round: distances below
+            the threshold are final. Where it ends a run with buckets, the others become unreached.
+        max_steps: rounds to run at most; None: to the end.
+
+    Where the run converged the parents, which gave each length last, are a tree of shortest paths:
+    a length is passed on only where it gets smaller, and rounded sums along a cycle of weights >= 0
+    never do. Far cheaper than the `shortest_path_tree`, which depends on the distances alone; this
+    one depends on the order of relaxations. After 2, 4, 8, ... rounds the graph of parents is
+    searched for a cycle: it has one soon after lengths went around a negative cycle.
+
+    Cost: with buckets about O(n + nse) as long as delta is near `delta_of`; Bellman-Ford
+        O(n nse) at worst. Memory O(n).
+    Source: Meyer, Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J.
+        Algorithms 2003; Davidson et al., "Work-efficient parallel GPU methods for single-source
+        shortest paths", IPDPS 2014; Cherkassky, Goldberg, "Negative-cycle detection algorithms",
+        Mathematical Programming 1999.
+    """
+    n, dtype = graph.n, graph.weights.dtype
+    top, low = infinity(dtype), jnp.asarray(max_.identity_of(dtype))
+    width = top if delta is None else jnp.asarray(delta, dtype)
+    source = jnp.asarray(source, jnp.int32)
+    at_source = jnp.arange(n, dtype=jnp.int32) == source
+    most = jnp.asarray(MOST_STEPS if max_steps is None else max_steps, jnp.int32)
+    s = State(
+        jnp.where(at_source, jnp.zeros_like(top), top),
+        at_source,
+        Queue(jnp.full(n, source, jnp.int32), jnp.int32(0), jnp.any(at_source).astype(jnp.int32)),
+        jnp.where(jnp.any(at_source), jnp.zeros_like(top), top),
+        jnp.full(n, -1, jnp.int32),
+        jnp.zeros(n, jnp.int32),
+    )
+
+    def stops(steps, s: State, threshold):
+        if stop is None:
+            return jnp.bool_(False)
+        return jnp.asarray(stop(steps, s.length, threshold, s.waiting.tail))
+
+    def step(c):
+        s, steps, look, _, _ = c
+        limit = jnp.where(width < top, extend(s.least, width), top)
+        s, steps = _round(graph, s, limit), steps + 1
+        cycle = lax.cond(steps == look, has_cycle, lambda pred: jnp.bool_(False), s.pred)
+        final = jnp.where((width < top) | (s.least == top), s.least, low)
+        return s, steps, jnp.where(steps == look, 2 * look, look), cycle, stops(steps, s, final)
+
+    def more(c):
+        s, steps, _, cycle, stopped = c
+        return (s.waiting.tail > 0) & ~cycle & ~stopped & (steps < most)
+
+    steps, cycle, stopped = jnp.int32(0), jnp.bool_(False), jnp.bool_(True)
+    if n and graph.indices.shape[0]:
+        first = s, steps, jnp.int32(2), cycle, stops(steps, s, low)
+        s, steps, _, cycle, stopped = lax.while_loop(more, step, first)
+        unsettled = stopped & (width < top) & (s.length >= s.least)
+        s = s._replace(length=jnp.where(unsettled, top, s.length))
+    parents = jnp.where(at_source, source, jnp.where(s.length < top, s.pred, -1))
+    converged = (stopped | (s.waiting.tail == 0)) & ~cycle
+    return Paths(s.length, steps, converged, overflow(graph, s.length), parents)
+
+
+def _round(graph: OutEdges, s: State, limit: Array) -> State:
+    """Relaxes the edges of the waiting vertices of length <= limit."""
+    n, top = graph.n, infinity(graph.weights.dtype)
+
+    def begin(s: State, vertices, valid):
+        length = s.length[vertices]
+        now, later = valid & (length <= limit), valid & (length > limit)
+        least = jnp.minimum(s.least, jnp.min(jnp.where(later, length, top)))
+        waits = s.waits.at[jnp.where(now, vertices, n)].set(False, mode="drop")
+        waiting = append(s.waiting, vertices, later)
+        return s._replace(waits=waits, waiting=waiting, least=least), now
+
+    def visit(s: State, edges: Edges):
+        v = jnp.where(edges.valid, graph.indices.at[edges.slot].get(mode="clip"), 0)
+        value = extend(s.length[edges.tail], graph.weights.at[edges.slot].get(mode="clip"))
+        better = edges.valid & (value < s.length[v])
+        length = s.length.at[jnp.where(better, v, n)].min(value, mode="drop")
+        claims, one = one_of_each(s.claims, v, better & (length[v] == value))
+        index = distinct_or_dropped(v, one, n)
+        pred = s.pred.at[index].set(edges.tail, mode="drop", unique_indices=True)
+        waits = s.waits.at[index].set(True, mode="drop", unique_indices=True)
+        waiting = append(s.waiting, v, one & ~s.waits[v])
+        least = jnp.minimum(s.least, jnp.min(jnp.where(better, value, top)))
+        return State(length, waits, waiting, least, pred, claims)
+
+    start = s._replace(waiting=_empty(n), least=top)
+    return for_edges(graph, s.waiting, start, visit, begin)
+
+
+def overflow(graph: OutEdges, length: Array) -> Array:
+    """Whether a sum that wraps may have made a length wrong; edges are only checked if those of the
+    extremes do."""
+    if jnp.issubdtype(length.dtype, jnp.floating):
+        return jnp.bool_(False)
+    top, zero = infinity(length.dtype), jnp.zeros((), length.dtype)
+    valid = jnp.arange(graph.weights.shape[0], dtype=jnp.int32) < graph.indptr[-1]
+    finite = jnp.where(length < top, length, zero)
+    weights = jnp.where(valid, graph.weights, zero)
+    high = wraps(jnp.max(finite, initial=0), jnp.max(weights, initial=0))
+    low = wraps(jnp.min(finite, initial=0), jnp.min(weights, initial=0))
+    return lax.cond(high | low, any_spoiled, lambda *_: jnp.bool_(False), graph, length)
+
+
+def has_cycle(pred: Array) -> Array:
+    """Whether following `pred` (-1: none) from some vertex never ends: pointer doubling."""
+    n = pred.shape[0]
+    jump = jnp.append(jnp.where(pred < 0, n, pred), n)
+    jump = lax.fori_loop(0, n.bit_length(), lambda _, jump: jump[jump], jump)
+    return jnp.any(jump < n)
+
+
+def any_spoiled(graph: OutEdges, length: Array) -> Array:
+    """Whether an edge spoils a length: see `spoiled`."""
+    slot = jnp.arange(graph.indices.shape[0], dtype=jnp.int32)
+    valid = slot < graph.indptr[-1]
+    u = jnp.where(valid, _row_of(graph, slot), 0)
+    return jnp.any(valid & spoiled(length[u], graph.weights, length[graph.indices]))
 
 
 def _empty(n: int) -> Queue:
     return Queue(jnp.zeros(n, jnp.int32), jnp.int32(0), jnp.int32(0))
 
 
-def start(graph: OutEdges, source: Array, predecessors: bool) -> State:
-    """The source is in the ring; nothing is if it is out of range."""
-    n = graph.n
-    top = infinity(graph.weights.dtype)
-    inside = ((source >= 0) & (source < n)).astype(jnp.int32)
-    ring = Queue(jnp.full(n, source, jnp.int32), jnp.int32(0), inside)
-    at_source = jnp.arange(n, dtype=jnp.int32) == source
-    length = jnp.where(at_source, jnp.zeros_like(top), top)
-    pred = jnp.full(n, -1, jnp.int32) if predecessors else None
-    return State(length, jnp.full(n, top), ring, _empty(n), jnp.zeros(n, jnp.int32), pred)
-
-
-def for_edges(graph: OutEdges, ring: Queue, carry, visit, begin=None):
-    """`carry = visit(carry, edges)` over the edges of the vertices of the ring."""
-    return frontier.for_edges(graph.indptr, graph.indices.shape[0], ring, carry, visit, begin)
+def for_edges(graph: OutEdges, queue: Queue, carry, visit, begin=None):
+    """`carry = visit(carry, edges)` over the edges of the vertices of the queue."""
+    return frontier.for_edges(graph.indptr, graph.indices.shape[0], queue, carry, visit, begin)
 
 
 def tree_edges(
@@ -165,95 +290,3 @@ def tree_edges(
 
 def _row_of(graph: OutEdges, slot: Array) -> Array:
     return jnp.searchsorted(graph.indptr, slot, side="right").astype(jnp.int32) - 1
-
-
-def drain(graph: OutEdges, state: State, limit: Array | None) -> State:
-    """One step: relaxes the edges of the vertices in the ring.
-
-    With a `limit` in rounds until it is empty: lengths above it go to `beyond`, and edges of
-    negative weight are ignored. With None all go to the ring for the next step, and weights may be
-    negative.
-    """
-    if limit is None:
-        return _round(graph, state, None)
-    return lax.while_loop(lambda s: s.near > 0, lambda s: _round(graph, s, limit), state)
-
-
-def _round(graph: OutEdges, state: State, limit: Array | None) -> State:
-    """Relaxes the edges of the vertices in the ring; the next ring is what they improved."""
-    n = graph.n
-
-    def begin(s: State, vertices, valid):
-        index = distinct_or_dropped(vertices, valid, n)
-        scanned = s.scanned.at[index].set(s.length[vertices], mode="drop", unique_indices=True)
-        return s._replace(scanned=scanned)
-
-    def visit(s: State, edges: Edges):
-        v, weight = _ends(graph, edges)
-        length_u, old = s.length[edges.tail], s.length[v]
-        value = extend(length_u, weight) if limit is None else length_u + weight
-        to = effect(value, length_u, old, s.scanned[v], limit)
-        better = edges.valid & (to != WORSE)
-        length = s.length.at[jnp.where(better, v, n)].min(value, mode="drop")
-        claims, keep = one_of_each(s.claims, v, better & (length[v] == value))
-        pred = s.pred
-        if pred is not None:
-            index = distinct_or_dropped(v, keep, n)
-            pred = pred.at[index].set(edges.tail, mode="drop", unique_indices=True)
-        ring = append(s.ring, v, keep & (to == NEAR))
-        beyond = s.beyond if limit is None else append(s.beyond, v, keep & (to == FAR))
-        return State(length, s.scanned, ring, beyond, claims, pred)
-
-    return for_edges(graph, state.ring, state._replace(ring=_empty(n)), visit, begin)
-
-
-def effect(value, length_u, old, scanned, limit):
-    """The action on a vertex of length `old` of a path of length `value` via one of `length_u`."""
-    better = value < old
-    if limit is None:
-        return jnp.where(better, jnp.where(old >= scanned, NEAR, WAITS), WORSE)
-    better &= value >= length_u
-    near = (value <= limit) & ((old > limit) | (old >= scanned))
-    far = (value > limit) & (old == infinity(old.dtype))
-    to = jnp.where(near, NEAR, jnp.where(far, FAR, WAITS))
-    return jnp.where(better, to, WORSE)
-
-
-def _ends(graph: OutEdges, edges: Edges) -> tuple[Array, Array]:
-    """Head and weight of edges; any value where they are not valid."""
-    v = graph.indices.at[edges.slot].get(mode="clip")
-    return jnp.where(edges.valid, v, 0), graph.weights.at[edges.slot].get(mode="clip")
-
-
-def refill(state: State, limit: Array, wider: Array) -> State:
-    """Moves the vertices of length in (limit, wider] from `beyond` to the empty ring."""
-    block = min(state.length.shape[0], frontier.sizes()[0])
-    old = state.beyond
-
-    def move(c):
-        first, ring, beyond = c
-        vertices = beyond._replace(head=first).window(block)
-        valid = first + jnp.arange(block, dtype=jnp.int32) < old.tail
-        length = state.length[vertices]
-        ring = append(ring, vertices, valid & (length > limit) & (length <= wider))
-        return first + block, ring, append(beyond, vertices, valid & (length > wider))
-
-    first = (jnp.int32(0), state.ring, old._replace(tail=jnp.int32(0)))
-    _, ring, beyond = lax.while_loop(lambda c: c[0] < old.tail, move, first)
-    return state._replace(ring=ring, beyond=beyond)
-
-
-def has_cycle(pred: Array) -> Array:
-    """Whether following `pred` (-1: none) from some vertex never ends: pointer doubling."""
-    n = pred.shape[0]
-    jump = jnp.append(jnp.where(pred < 0, n, pred), n)
-    jump = lax.fori_loop(0, n.bit_length(), lambda _, jump: jump[jump], jump)
-    return jnp.any(jump < n)
-
-
-def any_spoiled(graph: OutEdges, length: Array) -> Array:
-    """Whether an edge spoils a length: see `spoiled`."""
-    slot = jnp.arange(graph.indices.shape[0], dtype=jnp.int32)
-    valid = slot < graph.indptr[-1]
-    u = jnp.where(valid, _row_of(graph, slot), 0)
-    return jnp.any(valid & spoiled(length[u], graph.weights, length[graph.indices]))

@@ -45,7 +45,6 @@ def run(G, source, until=None, *, parents=True, deterministic=False):
         parents=parents,
         deterministic=deterministic,
         max_steps=None,
-        sure=False,
     )
 
 

@@ -9,14 +9,14 @@ import scipy.sparse as sp
 from graph_files import graph_files
 from scipy.sparse.csgraph import dijkstra
 
-from jaxspv.algorithms.sssp.forms import delta_of, search, shortest_path_tree
-from jaxspv.algorithms.sssp.xla import OutEdges
+from jaxspv.algorithms.sssp.forms import delta_of, shortest_path_tree
+from jaxspv.algorithms.sssp.xla import OutEdges, search
 
 
 @jax.jit
 def solve(indptr, indices, weights, source, delta):
     graph = OutEdges(indptr, indices, weights)
-    result = search(graph, source, delta=delta, parents=True)
+    result = search(graph, source, delta=delta)
     return result, shortest_path_tree(graph, result.distances, source)
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from strategies import garbage, precision
 
 from jaxspv._core.operation import Operation
-from jaxspv.algorithms.sssp.forms import search, shortest_path_tree
-from jaxspv.algorithms.sssp.xla import OutEdges
+from jaxspv.algorithms.sssp.forms import shortest_path_tree
+from jaxspv.algorithms.sssp.xla import OutEdges, search
 
 FORM = pytest.mark.parametrize("form", ("cpu", "xla"))
 DTYPES = (np.float32, np.int32, np.uint8, np.float64)
@@ -135,11 +135,11 @@ def in_turn(form, run):
 
 
 @functools.cache
-def compiled(form, parents=True, bucketed=True):
+def compiled(form, bucketed=True):
     def run(indptr, indices, weights, source, delta):
         delta = delta if bucketed else None
         graph = indptr, indices, weights
-        result = search(OutEdges(*graph), source, delta=delta, parents=parents)
+        result = search(OutEdges(*graph), source, delta=delta)
         edges = OutEdges(*graph)
         backend = None if form == "cpu" else form  # C++ where it takes the dtype
         tree = shortest_path_tree(edges, result.distances, source, backend=backend)

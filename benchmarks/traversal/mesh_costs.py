@@ -8,9 +8,8 @@ with P = R C devices in R rows and C columns of blocks, n vertices and nse entri
 a device. In a level a device gathers n / P bits from each of C (where C > 1), sends n / P bits to
 each of R (where R > 1) and takes part in one sum: what `jaxspv/algorithms/bfs/mesh.py` does; a step
 holds two exchanges, of which each further one takes a hop, and each hop of a network as much more
-as it is longer. A level whose frontier has few edges is told by lists and looks at these alone.
-PageRank looks at all entries in every round. The constants of the calls come from runs on two
-GPUs (`benchmarks.dev.sharded`, which prints this model beside what it measures).
+as it is longer. PageRank looks at all entries in every round. The constants of the calls come from
+runs on two GPUs (`benchmarks.dev.sharded`, which prints this model beside what it measures).
 """
 
 from __future__ import annotations
@@ -52,22 +51,20 @@ class Rates:
     Attributes:
         call: before anything is done.
         step: of a round, two exchanges included.
-        listed: of a round that is told by lists.
         vertex, entry: of each vertex in a round and of each entry, on one device.
     """
 
     call: float
     step: float
-    listed: float
     vertex: float
     entry: float
 
 
 RATES = {
-    ("xla", "bfs"): Rates(1e-4, 2.37e-4, 7.0e-5, 5.2e-10, 4.4e-11),
-    ("xla", "pagerank"): Rates(1e-4, 1e-5, 1e-5, 1e-11, 6.1e-11),
-    ("kernels", "bfs"): Rates(4.2e-4, 9.2e-6, 9.2e-6, 6.2e-12, 0.0),
-    ("kernels", "pagerank"): Rates(5e-4, 1e-5, 1e-5, 1e-11, 5.4e-12),
+    ("xla", "bfs"): Rates(1e-4, 2.37e-4, 5.2e-10, 4.4e-11),
+    ("xla", "pagerank"): Rates(1e-4, 1e-5, 1e-11, 6.1e-11),
+    ("kernels", "bfs"): Rates(4.2e-4, 9.2e-6, 6.2e-12, 0.0),
+    ("kernels", "pagerank"): Rates(5e-4, 1e-5, 1e-11, 5.4e-12),
 }
 EVERY_ROUND = {"pagerank"}  # looks at all entries in each
 PULLED = 6  # levels that look at all vertices, at most, where the others take queues
@@ -112,18 +109,6 @@ def bytes_of_level(n: int, R: int, C: int) -> float:
     return (C - 1) * piece + (R - 1) * piece
 
 
-def list_room(n: int, R: int, C: int) -> int:
-    """Edges that leave a frontier up to which it is told by lists; 0: never."""
-    places = 32 * max(-(-n // (32 * R * C)), 1)
-    capacity = min(places // 64, 2**13)
-    return 0 if capacity < 32 else 2 ** int(math.log2(capacity))
-
-
-def bytes_of_list(n: int, R: int, C: int) -> int:
-    """That a device receives in a level told by lists: 4 bytes a place of each."""
-    return 4 * list_room(n, R, C) * ((C - 1) + (R - 1))
-
-
 def bytes_of_pull(n: int, R: int, C: int) -> float:
     """That a device receives in a level that is pulled, in a symmetric graph: as when it is pushed,
     and the bits of who has no level yet."""
@@ -158,16 +143,8 @@ def work(call: str, n: int, entries: int, rounds: int, P: int, form: str = "xla"
     rate = RATES[form, call]
     rounds += BEFORE.get((form, call), 0)
     passes = rounds if call in EVERY_ROUND else 1
-    wide = rounds
-    if call == "bfs":
-        few = by_lists(n, entries, rounds)
-        wide = 0 if few else min(rounds, PULLED) if form == "kernels" else rounds
+    wide = min(rounds, PULLED) if (form, call) == ("kernels", "bfs") else rounds
     return IMBALANCE * (wide * n * rate.vertex + passes * entries * rate.entry) / P
-
-
-def by_lists(n: int, entries: int, rounds: int, R: int = 2, C: int = 1) -> bool:
-    """Whether most levels of a search have few enough edges for lists, on two devices or R C."""
-    return entries / max(rounds, 1) <= list_room(n, R, C)
 
 
 def telling(
@@ -175,12 +152,11 @@ def telling(
 ) -> float:
     """Seconds of what they do together: the call, and in each round a step and its exchanges."""
     rate, link = RATES[form, call], link_of(R * C)
-    few = call == "bfs" and by_lists(n, entries, rounds)
-    step = rate.listed if few else rate.step
+    step = rate.step
     if form == "xla":
         exchanges = exchanges_of_level(R, C)
         step += (exchanges - 2) * link.hop + 2 * (link.hop - HOST.hop)
-    sent = (bytes_of_list if few else bytes_of_level)(n, R, C)
+    sent = bytes_of_level(n, R, C)
     if call != "bfs":
         sent *= 32  # numbers, not bits
     return rate.call + rounds * (step + sent / link.bandwidth)
@@ -214,15 +190,14 @@ def rows(devices: Sequence[int]) -> list[list[object]]:
                     ways = work("bfs", *size, P, "kernels"), telling("bfs", *size, R, C, "kernels")
                     together = 1e3 * sum(ways)
                 found.append(
-                    [case.name, f"{R} x {C}", bytes_of_level(case.n, R, C) / 1e6]
-                    + [bytes_of_list(case.n, R, C) / 1e6, need / 1e9]
+                    [case.name, f"{R} x {C}", bytes_of_level(case.n, R, C) / 1e6, need / 1e9]
                     + [1e3 * work("bfs", *size, P), 1e3 * telling("bfs", *size, R, C), together]
                 )
     return found
 
 
 HEADERS = (
-    *("graph", "R x C", "MB a level", "MB as lists", "GB a device"),
+    *("graph", "R x C", "MB a level", "GB a device"),
     *("work, ms", "steps, ms", "in one launch, ms"),
 )
 
@@ -241,8 +216,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     for (form, call), rate in RATES.items():
         print(
-            f"- {call}, {form}: {rate.call * 1e3:.2f} ms a call, {rate.step * 1e6:.1f} us a step "
-            f"({rate.listed * 1e6:.1f} by lists), {rate.vertex * 1e12:.0f} ps a vertex, "
-            f"{rate.entry * 1e12:.1f} ps an entry (measured on two H200)"
+            f"- {call}, {form}: {rate.call * 1e3:.2f} ms a call, {rate.step * 1e6:.1f} us a step, "
+            f"{rate.vertex * 1e12:.0f} ps a vertex, {rate.entry * 1e12:.1f} ps an entry "
+            "(measured on two H200)"
         )
     return 0

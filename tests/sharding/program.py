@@ -26,7 +26,6 @@ import tuples
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from sharded_calls import (
-    both,
     compare,
     everything,
     exact,
@@ -40,7 +39,6 @@ from sharded_calls import (
 )
 
 import jaxspv as jsp
-from jaxspv.algorithms.common import mesh as few
 from jaxspv.algorithms.common import mesh as push
 
 RNG = np.random.default_rng(0)
@@ -279,18 +277,12 @@ def stars():
                 assert np.abs(np.asarray(got.scores, np.float64) - want).sum() < 1e-6
 
 
-def lists():
-    """Frontiers of few edges told as lists, those of symmetric graphs pulled where that is less."""
-    A, _, want = on_one_device()
-    usual = few.SHARE, few.LEAST
-    few.LEAST = 4
-    for name, few.SHARE in (("four", 2), ("both", 4)):
-        compare(jax.jit(both)(jsp.shard(A, *mesh_of(name))), want)
-    for name, few.SHARE, mesh in (("minnesota", 8, "four"), ("jazz", 4, "both")):
+def pulls():
+    """Levels of symmetric graphs are pulled where that is less."""
+    for name, mesh in (("minnesota", "four"), ("jazz", "both")):
         A = jsp.read_mtx(jsp.bundled(name))
         got = jax.jit(from_several)(jsp.shard(A, *mesh_of(mesh), symmetric=True))
         compare(got, jax.jit(from_several)(A))
-    few.SHARE, few.LEAST = usual
 
 
 def real(path):
@@ -315,7 +307,7 @@ def real(path):
 CHECKS = {f"on {name}": functools.partial(on, name) for name in MESHES}
 CHECKS |= {
     f.__name__: f
-    for f in (quick, small, chunks, explicit, gradients, triangles, told, lists, one_launch)
+    for f in (quick, small, chunks, explicit, gradients, triangles, told, pulls, one_launch)
 }
 CHECKS |= {"paths": lambda: paths.paths(mesh_of, several())}
 CHECKS |= {"tuples": lambda: tuples.tuples(mesh_of, several())}

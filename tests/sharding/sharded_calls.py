@@ -112,10 +112,6 @@ def everything(A, x, X):
     }
 
 
-def both(A):
-    return searches(A) | paths(A)
-
-
 def from_several(A):
     """One source; more than a word of them."""
     sources = jnp.arange(34)

@@ -25,7 +25,7 @@ CHECKS = (
         "triangles",
         "told",
         "costs",
-        "lists",
+        "pulls",
         "edges",
         "drawn",
         "read",

@@ -1,4 +1,4 @@
-"""Breadth-first search on a sharded graph: frontiers as lists or bits, parents by one more pass."""
+"""Breadth-first search on a sharded graph: frontiers as bits, parents by one more pass."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from ...formats.csr import sort_by
 from ...sharding.exchange import Local, mine, on_mesh
 from ...sharding.operation import mesh_op, one_kernel_refused, refused, spread
 from ...until import check_until
-from ..common.frontier import one_of_each
-from ..common.mesh import capacity_of, compacted, followed, listed, pulled_by, reached_by
+from ..common.mesh import pulled_by, reached_by
 from ..common.sources import check_source
 from ..common.status import finished
 from .api import BFS, UNTIL
@@ -36,7 +35,7 @@ class _State(NamedTuple):
         levels: (r,) int32, -1 where unreached; the vertices of level `depth` are new.
         depth: int32.
         size: float32, vertices of level `depth` on all devices, approximate; 0: none.
-        edges: float32, edges that leave them; exact where the number is small.
+        edges: float32, edges that leave them, approximate.
         left: float32, edges that leave vertices without a level, approximate.
         found: (targets,) bool: which target nodes of `until` are reached.
     """
@@ -49,31 +48,16 @@ class _State(NamedTuple):
     found: Array
 
 
-class _SparseState(NamedTuple):
-    """Levels of few edges, on each device.
-
-    Attributes:
-        state: as between other levels.
-        places: (capacity,) int32, those of the new vertices of its piece that have edges, then r.
-        claims: (r,) int32, scratch.
-    """
-
-    state: _State
-    places: Array
-    claims: Array
-
-
 def search(
     local: Local, source: Array, until: Any = None, counts: Array | None = None
 ) -> tuple[Array, Array]:
     """(r,) levels of this device's vertices, and the number of levels.
 
-    A level with few edges is exchanged as lists, any other as bitmaps: it is pulled if the graph is
-    symmetric and the vertices without a level have fewer edges than the frontier, else pushed.
+    A level is exchanged as bitmaps: it is pulled if the graph is symmetric and the vertices without
+    a level have fewer edges than the frontier, else pushed.
     counts: which entries are edges; None: all.
     """
     targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
-    r, capacity = local.part.places, capacity_of(local.part)
     degrees = local.fold_rows(jnp.diff(local.block.indptr), plus)
 
     def after(s: _State, levels, size, edges):
@@ -104,37 +88,18 @@ def search(
         rows = local.bits_along_rows(s.levels < 0)
         return entered(s, local.fold_rows_of_bits(pulled_by(local.block, rows, sought)))
 
-    def few(f: _SparseState):
-        s, _, claims = f
-        place, _ = followed(local, f.places, counts)
-        fresh = s.levels.at[place].get(mode="fill", fill_value=0) < 0
-        claims, new = one_of_each(claims, place, fresh)
-        levels = s.levels.at[jnp.where(new, place, r)].set(s.depth + 1, mode="drop")
-        degree = jnp.where(new, degrees.at[place].get(mode="clip"), 0)
-        s = after(s, levels, new, degree)
-        return _SparseState(s, compacted(place, degree > 0, capacity, r), claims)
-
-    def sparse_levels(s: _State):
-        here = listed(local, (s.levels == s.depth) & (degrees > 0), capacity)
-        start = _SparseState(s, here, jnp.zeros(r, jnp.int32))
-        return lax.while_loop(lambda f: going(f[0]) & (f[0].edges <= capacity), few, start).state
-
     pulls = local.symmetric and counts is None
-    forms = [push, *([pull] if pulls else []), *([sparse_levels] if capacity else [])]
 
-    def some_levels(s: _State):
-        """By one of the forms: on a GPU each choice by value costs as much as a short exchange."""
-        form = jnp.int32(pulls) * (s.left < s.edges)
-        form = jnp.where(s.edges <= capacity, len(forms) - 1, form) if capacity else form
-        return lax.switch(form, forms, s)
+    def level(s: _State):
+        return lax.cond(s.left < s.edges, pull, push, s) if pulls else push(s)
 
     first = mine(local, source)
-    start = jnp.full(r, -1, jnp.int32)
+    start = jnp.full(local.part.places, -1, jnp.int32)
     zero = jnp.float32(0)
     nothing = _State(start, jnp.int32(-1), zero, zero, zero, jnp.zeros(0, bool))
     every = local.total(jnp.sum(degrees.astype(jnp.float32)))
     start = entered(nothing._replace(left=every), first)
-    end = lax.while_loop(going, some_levels, start)
+    end = lax.while_loop(going, level, start)
     return end.levels, (end.depth + (end.size > 0)).astype(jnp.int32)
 
 
@@ -170,7 +135,7 @@ op = mesh_op("bfs", advice=_advice)
 
 @op.register("collectives")
 def _levels(G, source, until, *, parents):
-    """Levels by lists, bitmaps or, of several sources, words; then one pass for the parents."""
+    """Levels by bitmaps or, of several sources, words; then one pass for the parents."""
 
     def body(local, source, until):
         def with_parents(levels, s):

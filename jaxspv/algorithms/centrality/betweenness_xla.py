@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -18,9 +16,6 @@ from ..sssp.api import sssp
 LEAST_COLUMNS, MOST_COLUMNS = 64, 512  # sources of a batch, where memory allows
 ENOUGH = 2**22  # numbers in an array of a batch that keep a device busy
 MOST_VALUES = 2**26  # numbers in an array of a batch
-SPARSE = 4  # edges a vertex up to which graphs are taken to have many levels
-LEVELS_OF_SPARSE = 4  # of these between two looks whether it is over
-MOST_LEVELS = 2**15 - 8  # that int16 holds, with those between two looks
 MOST_WEIGHTED = 32  # sources of a batch, with an array of all edges for each
 
 
@@ -43,45 +38,29 @@ def by_levels(
         inn = out.T.asformat("csr") if graph.inn is None else without_values(graph.inn, dtype)
     columns = int(np.clip(ENOUGH // n, LEAST_COLUMNS, MOST_COLUMNS))
     batches = _batches(sources, n, min(columns, max(1, MOST_VALUES // n)))
-    unroll, narrow = 1, np.int32
-    if graph.nse <= SPARSE * n:  # many levels, whose arrays take most of the time
-        unroll, narrow = LEVELS_OF_SPARSE, np.int16
 
     def some(total, sources):
-        of_levels = functools.partial(_passed, out, inn, sources, endpoints, dtype, unroll)
-        passed, finite, last = of_levels(narrow)
-        if narrow == np.int16 and n > MOST_LEVELS:
-            passed, finite = lax.cond(
-                last < MOST_LEVELS, lambda: (passed, finite), lambda: of_levels(np.int32)[:2]
-            )
+        passed, finite = _passed(out, inn, sources, endpoints, dtype)
         return (total[0] + passed, total[1] | ~finite), None
 
     nothing = jnp.zeros(n, dtype), jnp.bool_(False)
     return lax.scan(some, nothing, batches)[0]
 
 
-def _passed(
-    out, inn, sources: Array, endpoints: bool, dtype: np.dtype, unroll: int, narrow
-) -> tuple[Array, Array, Array]:
-    """(n,) the dependencies of the sources on each vertex, whether path counts are finite, and the
-    last level.
+def _passed(out, inn, sources: Array, endpoints: bool, dtype: np.dtype) -> tuple[Array, Array]:
+    """(n,) the dependencies of the sources on each vertex; whether path counts are finite.
 
-    inn: the in-edges of each vertex; unroll: levels between two tests for the end; narrow: dtype of
-    the levels of vertices. If the last level reaches MOST_LEVELS of int16, the rest is wrong.
+    inn: the in-edges of each vertex.
     """
-    paths, levels = _forward(inn, sources, dtype, unroll, narrow)
+    paths, levels, last = _forward(inn, sources, dtype)
     alone = jnp.where(levels >= 0, 1 / jnp.where(levels >= 0, paths, 1), 0)
-    last = jnp.max(levels).astype(jnp.int32)
 
     def step(state):
         level, x = state
-        for _ in range(unroll):
-            level = level - 1
-            y = mxm(out, x, plus_second)
-            x = jnp.where((levels == level.astype(narrow)) & (level > 0), alone + y, x)
-        return level, x
+        y = mxm(out, x, plus_second)
+        return level - 1, jnp.where((levels == level - 1) & (level > 1), alone + y, x)
 
-    start = (last, jnp.where((levels == last.astype(narrow)) & (last > 0), alone, 0))
+    start = (last, jnp.where((levels == last) & (last > 0), alone, 0))
     _, x = lax.while_loop(lambda s: s[0] > 1, step, start)
     passed = jnp.sum(jnp.where(levels > 0, paths * (x - alone), 0), axis=1)
     if endpoints:
@@ -89,28 +68,23 @@ def _passed(
         passed = passed + jnp.sum(reached, axis=1)
         ends = jnp.sum(reached, axis=0).astype(dtype)
         passed = passed.at[sources].add(ends, mode="drop")
-    return passed, jnp.all(jnp.isfinite(paths)), last
+    return passed, jnp.all(jnp.isfinite(paths))
 
 
-def _forward(inn, sources: Array, dtype: np.dtype, unroll: int, narrow) -> tuple[Array, Array]:
-    """(n, k) numbers of shortest paths from each source, and their lengths (-1: none)."""
-    n = inn.shape[0]
-    at_source = jnp.arange(n, dtype=jnp.int32)[:, None] == sources
-    most = np.iinfo(np.int32).max if narrow == np.int32 else MOST_LEVELS
+def _forward(inn, sources: Array, dtype: np.dtype) -> tuple[Array, Array, Array]:
+    """(n, k) numbers of shortest paths from each source, their lengths (-1: none), the longest."""
+    at_source = jnp.arange(inn.shape[0], dtype=jnp.int32)[:, None] == sources
 
     def step(state):
         level, paths, levels, _ = state
-        for _ in range(unroll):
-            came = mxm(inn, paths, plus_second)
-            new = (levels < 0) & (came > 0)
-            level = level + 1
-            now = level.astype(narrow)
-            paths, levels = jnp.where(new, came, paths), jnp.where(new, now, levels)
-        return level, paths, levels, jnp.any(levels == now) & (level < most)
+        came = mxm(inn, paths, plus_second)
+        new = (levels < 0) & (came > 0)
+        paths, levels = jnp.where(new, came, paths), jnp.where(new, level + 1, levels)
+        return level + 1, paths, levels, jnp.any(new)
 
-    paths, levels = at_source.astype(dtype), jnp.where(at_source, 0, -1).astype(narrow)
-    state = (jnp.int32(0), paths, levels, jnp.bool_(True))
-    return while_going(step, state)[1:3]
+    paths, levels = at_source.astype(dtype), jnp.where(at_source, 0, -1).astype(jnp.int32)
+    last, paths, levels, _ = while_going(step, (jnp.int32(0), paths, levels, jnp.bool_(True)))
+    return paths, levels, last - 1
 
 
 def _batches(sources: Array, n: int, together: int) -> Array:

@@ -20,8 +20,7 @@ from ...sharding.graph import ShardedGraph
 from ...sharding.operation import least_weight, mesh_op
 from ...until import check_until, iteration_limit
 from ..bfs.mesh import NO_VERTEX, least_tail, not_in_one_launch, search, smallest_parents
-from ..common.frontier import one_of_each
-from ..common.mesh import capacity_of, compacted, followed, listed, relaxed
+from ..common.mesh import relaxed
 from ..common.sources import check_source
 from ..common.status import finished, without_negative_cycle
 from .api import SSSP, UNTIL
@@ -37,7 +36,6 @@ class State(NamedTuple):
         length: (r,) the best so far.
         pending: (r,) bool: has edges, and is shorter than when these were last relaxed.
         least: of the lengths of all pending vertices; infinity: none is pending.
-        edges: that leave pending vertices, in the dtype of lengths; at most `capacity` + 1.
         steps: int32.
         at: (targets,) lengths of the target nodes of `until`.
     """
@@ -45,23 +43,8 @@ class State(NamedTuple):
     length: Array
     pending: Array
     least: Array
-    edges: Array
     steps: Array
     at: Array
-
-
-class _SparseState(NamedTuple):
-    """Steps while few edges are pending, on each device.
-
-    Attributes:
-        state: as between other steps.
-        places: (capacity,) int32, the pending vertices of this device, then r.
-        claims: (r,) int32, scratch.
-    """
-
-    state: State
-    places: Array
-    claims: Array
 
 
 def width_of(local: Local) -> tuple[Array, Array]:
@@ -89,28 +72,15 @@ def lengths_of(
 
     A step relaxes the pending vertices within a bucket's width of the least length. If a weight is
     negative it relaxes all pending ones, n times at most: after that there is a negative cycle.
-    While pending vertices have few edges, lists are exchanged, else the lengths of all vertices.
     low_memory: process the entries in chunks.
     """
     dtype = local.block.data.dtype
-    top, r = infinity(dtype), local.part.places
+    top = infinity(dtype)
     width, negative = width_of(local)
     width = jnp.where(negative, top, width if delta is None else jnp.asarray(delta, dtype))
     most = jnp.where(negative, jnp.minimum(most, local.part.n), most)
     targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
-    # The number of edges is sent as one of the lengths, so it needs their dtype to hold it.
-    capacity = capacity_of(local.part, 1) if dtype.itemsize >= 4 else 0
     degrees = local.fold_rows(jnp.diff(local.block.indptr), plus)
-
-    def common(s: State, length, pending, least, degree):
-        """The state after a step; what all devices must agree on, in one exchange."""
-        at = [jnp.min(jnp.where(mine(local, t), length, top)) for t in targets]
-        edges = jnp.minimum(jnp.sum(degree.astype(jnp.float32)), capacity + 1).astype(dtype)
-        was_sent = lax.all_gather(jnp.stack([least, *at, edges]), local.part.axes)
-        found = jnp.min(was_sent[:, :-1], axis=0)
-        edges = jnp.sum(jnp.minimum(was_sent[:, -1], capacity + 1).astype(jnp.float32))
-        edges = jnp.minimum(edges, capacity + 1).astype(dtype)
-        return State(length, pending, found[0], edges, s.steps + 1, found[1:])
 
     def stopped(s: State):
         if until is None:
@@ -124,9 +94,12 @@ def lengths_of(
         return (s.least < top) & (s.steps < most) & ~stopped(s)
 
     def entered(s: State, length, pending):
+        """The state after a step; what all devices must agree on, in one exchange."""
         pending &= degrees > 0
         least = jnp.min(jnp.where(pending, length, top))
-        return common(s, length, pending, least, jnp.where(pending, degrees, 0))
+        at = [jnp.min(jnp.where(mine(local, t), length, top)) for t in targets]
+        found = jnp.min(lax.all_gather(jnp.stack([least, *at]), local.part.axes), axis=0)
+        return State(length, pending, found[0], s.steps + 1, found[1:])
 
     def step(s: State):
         active = s.pending & (s.length <= extend(s.least, width))
@@ -136,40 +109,10 @@ def lengths_of(
         length, pending = jnp.where(better, new, s.length), (s.pending & ~active) | better
         return entered(s, length, pending)
 
-    def sparse_step(f: _SparseState):
-        s, places, claims = f
-        own = s.length.at[places].get(mode="clip")
-        active = (places < r) & (own <= extend(s.least, width))
-        sent = jnp.where(active, places, r)
-        place, came = followed(local, sent, carried=own, travel=extend)
-        assert came is not None
-        better = (place < r) & (came < s.length.at[place].get(mode="clip"))
-        length = s.length.at[jnp.where(better, place, r)].min(came, mode="drop")
-        pending = s.pending.at[sent].set(False, mode="drop")
-        pending = pending.at[jnp.where(better, place, r)].set(True, mode="drop")
-        places = jnp.concatenate([places, place])
-        claims, once = one_of_each(claims, places, places < r)
-        again = once & pending.at[places].get(mode="fill", fill_value=False)
-        degree = jnp.where(again, degrees.at[places].get(mode="clip"), 0)
-        again &= degree > 0
-        least = jnp.min(jnp.where(again, length.at[places].get(mode="clip"), top))
-        s = common(s, length, pending, least, degree)
-        return _SparseState(s, compacted(places, again, capacity, r), claims)
-
-    def sparse_steps(s: State):
-        here = listed(local, s.pending, capacity)
-        start = _SparseState(s, here, jnp.zeros(r, jnp.int32))
-        few_left = lambda f: going(f.state) & (f.state.edges <= capacity)  # noqa: E731
-        s = lax.while_loop(few_left, sparse_step, start).state
-        return s._replace(pending=s.pending & (degrees > 0))
-
-    def some_steps(s: State):
-        return lax.cond(s.edges <= capacity, sparse_steps, step, s) if capacity else step(s)
-
     first = mine(local, source)
     length = jnp.where(first, jnp.zeros((), dtype), top)
-    nothing = State(length, first, top, top, jnp.int32(-1), jnp.zeros(0, dtype))
-    end = lax.while_loop(going, some_steps, entered(nothing, length, first))
+    nothing = State(length, first, top, jnp.int32(-1), jnp.zeros(0, dtype))
+    end = lax.while_loop(going, step, entered(nothing, length, first))
     return end, (end.least == top) | stopped(end)
 
 

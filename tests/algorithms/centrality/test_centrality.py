@@ -13,7 +13,6 @@ import jaxspv as jsp
 from jaxspv import verify
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv.algorithms.centrality import betweenness as api
-from jaxspv.algorithms.centrality import betweenness_xla
 from jaxspv.graph import Graph
 from pallas_kernels import betweenness as kernels
 from pallas_kernels.simt.device import Grid
@@ -48,10 +47,7 @@ def test_betweenness_of_one_source_of_a_tiny_graph(n):
         verify.betweenness(A, jsp.betweenness_centrality(A, sources), sources)
 
 
-@pytest.mark.parametrize("most", [6, betweenness_xla.MOST_LEVELS])
-def test_betweenness_of_many_levels(monkeypatch, most):
-    """Levels of fewer bits, and what is done where they do not suffice."""
-    monkeypatch.setattr(betweenness_xla, "MOST_LEVELS", most)
+def test_betweenness_of_many_levels():
     v = np.arange(20 - 1)
     A = jsp.from_edges(np.append(v, v + 1), np.append(v + 1, v), shape=(20, 20))
     G = jsp.prepare(A, for_=())

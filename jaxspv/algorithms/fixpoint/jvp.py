@@ -14,7 +14,7 @@ from ..._core.derivatives import dense_tangent, is_zero
 from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
 from ..common.derivatives import richardson
-from ..sssp.xla import OutEdges, tree_edges
+from ..sssp.xla import forest
 from .step import Call, totals_of
 from .xla import differs
 
@@ -99,13 +99,12 @@ def _along_tree(call, tangents, result) -> Array:
     parts = (semiring, data, operands, captured, x0)
     missing = jnp.full_like(x, semiring.add.identity_of(x.dtype)[()])
 
-    def tight(edges, v):
-        before = take(x, edges.tail)
-        value = settled(parts, before, edges.slot, edges.tail, v)
-        return ~differs(value, take(x, v)) & differs(before, missing[0])
-
+    row, col = graph.out.rowcol()
+    before, every = take(x, row), jnp.arange(graph.nse, dtype=jnp.int32)
+    value = settled(parts, before, every, row, col)
+    tight = (row < n) & ~differs(value, take(x, col)) & differs(before, missing[0])
     changed = differs(x, x0)
-    slot, parent = tree_edges(OutEdges.of(graph.out), ~changed, tight)
+    slot, parent = forest(row, col, tight, ~changed)
     vertex, inner = jnp.arange(n, dtype=jnp.int32), parent < n
     slot, parent = jnp.where(inner, slot, 0), jnp.where(inner, parent, vertex)
     constant = tuple(values)

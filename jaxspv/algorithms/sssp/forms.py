@@ -13,16 +13,16 @@ from jax import Array, lax
 from ..._core.batching import batch_any
 from ..._core.operation import Operation, typed
 from ...algebra.semirings import min_plus
+from ...formats.base import search_rows
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxv.api import mxv
-from ..common.frontier import Edges
 from . import native
-from .xla import OutEdges, extend, infinity, overflow, tree_edges
+from .xla import OutEdges, extend, forest, infinity, overflow
 
 # `parents[v] = the tight predecessor u of v of smallest (hops[u], u)`, (n,) int32, where an edge
 # u -> v is tight if v is reached and `distances[u] + weight = distances[v]`, and hops counts the
-# tight edges from the source. The source is its own parent; -1 where unreached. O(n + nse).
+# tight edges from the source. The source is its own parent; -1 where unreached.
 shortest_path_tree = Operation(
     "shortest-path tree",
     types=lambda graph, distances, source: typed(jnp.int32, graph.n),
@@ -49,11 +49,10 @@ def _in_levels(graph: OutEdges, distances: Array, source: Array) -> Array:
     if n == 0 or graph.indices.shape[0] == 0:
         return root
 
-    def tight(edges: Edges, v: Array) -> Array:
-        weight = graph.weights.at[edges.slot].get(mode="clip")
-        return (extend(distances[edges.tail], weight) == distances[v]) & (distances[v] < top)
-
-    _, tails = tree_edges(graph, at_source, tight)
+    tail, head = search_rows(graph.indptr, graph.indices.shape[0]), graph.indices
+    before, after = (jnp.take(distances, v, mode="clip") for v in (tail, head))
+    tight = (tail < n) & (extend(before, graph.weights) == after) & (after < top)
+    _, tails = forest(tail, head, tight, at_source)
     return jnp.where(tails < n, tails, root)
 
 

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import while_loop
+from ..._core.batching import batch_any, while_loop
 from ...algebra.monoids import max_
 from ...algebra.operators import min_extend
 from ...formats import CSR
-from ..common import frontier
-from ..common.frontier import Edges, Queue, append, distinct_or_dropped, one_of_each
+from ...formats.base import search_rows
+from ..common.frontier import Edges, Queue, append, distinct_or_dropped, for_edges, one_of_each
 
 MOST_STEPS = np.int32(np.iinfo(np.int32).max)
 
@@ -210,8 +210,9 @@ def _round(graph: OutEdges, s: State, limit: Array) -> State:
         least = jnp.minimum(s.least, jnp.min(jnp.where(better, value, top)))
         return State(length, waits, waiting, least, pred, claims)
 
-    start = s._replace(waiting=_empty(n), least=top)
-    return for_edges(graph, s.waiting, start, visit, begin)
+    zero = jnp.int32(0)
+    start = s._replace(waiting=Queue(jnp.zeros(n, jnp.int32), zero, zero), least=top)
+    return for_edges(graph.indptr, graph.indices.shape[0], s.waiting, start, visit, begin)
 
 
 def overflow(graph: OutEdges, length: Array) -> Array:
@@ -238,55 +239,28 @@ def has_cycle(pred: Array) -> Array:
 
 def any_spoiled(graph: OutEdges, length: Array) -> Array:
     """Whether an edge spoils a length: see `spoiled`."""
-    slot = jnp.arange(graph.indices.shape[0], dtype=jnp.int32)
-    valid = slot < graph.indptr[-1]
-    u = jnp.where(valid, _row_of(graph, slot), 0)
-    return jnp.any(valid & spoiled(length[u], graph.weights, length[graph.indices]))
+    tail = search_rows(graph.indptr, graph.indices.shape[0])
+    before, after = (jnp.take(length, v, mode="clip") for v in (tail, graph.indices))
+    return jnp.any((tail < graph.n) & spoiled(before, graph.weights, after))
 
 
-def _empty(n: int) -> Queue:
-    return Queue(jnp.zeros(n, jnp.int32), jnp.int32(0), jnp.int32(0))
-
-
-def for_edges(graph: OutEdges, queue: Queue, carry, visit, begin=None):
-    """`carry = visit(carry, edges)` over the edges of the vertices of the queue."""
-    return frontier.for_edges(graph.indptr, graph.indices.shape[0], queue, carry, visit, begin)
-
-
-def tree_edges(
-    graph: OutEdges, roots: Array, counts: Callable[[Edges, Array], Array]
-) -> tuple[Array, Array]:
+def forest(tail: Array, head: Array, chosen: Array, roots: Array) -> tuple[Array, Array]:
     """(n,) slots and tails of the edges of a breadth-first forest from the roots (n,) bool.
 
-    counts: (edges, their heads) -> which of them may be taken. Of those into a vertex the first one
-    from the level before; along it the number of edges rises, so cycles of such edges do no harm.
-    (nse, n) for a root and what is not reached.
+    tail, head: (nse,) of each edge, by rows; chosen: (nse,) bool, those that may be taken. Of those
+    into a vertex the first one from the level before; along it the number of edges rises, so cycles
+    of such edges do no harm. (nse, n) for a root and what is not reached. A pass over the edges for
+    each level.
     """
-    n, nse = graph.n, graph.indices.shape[0]
-    queue = append(_empty(n), jnp.arange(n, dtype=jnp.int32), roots)
-    hops = jnp.where(roots, 0, n).astype(jnp.int32)  # n: unknown
+    n, nse = roots.shape[0], tail.shape[0]
+    slot, none = jnp.arange(nse, dtype=jnp.int32), jnp.full(n, nse, jnp.int32)
 
-    def level(c):
-        depth, queue, *rest = c
+    def level(state):
+        slots, last = state
+        live = chosen & last.at[tail].get(mode="fill", fill_value=False)
+        first = none.at[jnp.where(live, head, n)].min(slot, mode="drop")
+        new = (slots == nse) & (first < nse) & ~roots
+        return jnp.where(new, first, slots), new
 
-        def visit(c, edges: Edges):
-            queue, hops, slots, claims = c
-            v = jnp.where(edges.valid, graph.indices.at[edges.slot].get(mode="clip"), 0)
-            good = edges.valid & (hops[v] > depth) & counts(edges, v)
-            claims, new = one_of_each(claims, v, good & (hops[v] == n))
-            at = jnp.where(good, v, n)
-            slots = slots.at[at].min(edges.slot, mode="drop")
-            hops = hops.at[at].set(depth + 1, mode="drop")
-            return append(queue, v, new), hops, slots, claims
-
-        carry = for_edges(graph, queue, (queue, *rest), visit)
-        return depth + 1, carry[0]._replace(head=queue.tail), *carry[1:]
-
-    slots = jnp.full(n, nse, jnp.int32)
-    start = (jnp.int32(0), queue, hops, slots, jnp.zeros(n, jnp.int32))
-    slots = while_loop(lambda c: c[1].head < c[1].tail, level, start)[3]
-    return slots, jnp.where(slots < nse, _row_of(graph, slots), n)
-
-
-def _row_of(graph: OutEdges, slot: Array) -> Array:
-    return jnp.searchsorted(graph.indptr, slot, side="right").astype(jnp.int32) - 1
+    slots = while_loop(lambda s: batch_any(jnp.any(s[1])), level, (none, roots))[0]
+    return slots, tail.at[slots].get(mode="fill", fill_value=n).astype(jnp.int32)

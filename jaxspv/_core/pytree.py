@@ -222,7 +222,7 @@ def _result_html(result: Any) -> str:
     return card(type(result).__name__, rows)
 
 
-VALUES = (jax.Array, np.ndarray, np.generic, int, float)
+VALUES = (jax.Array, np.ndarray, np.generic, int, float, complex)
 
 
 def is_concrete(*trees: Any) -> bool:

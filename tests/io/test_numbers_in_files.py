@@ -106,6 +106,17 @@ def test_sums_in_a_narrow_dtype_wrap_nowhere(tmp_path):
         with pytest.raises(ValueError, match="holds 200.*, which int8 does not"):
             read(dtype="int8")
         assert read(dtype="int16").todense()[0].tolist() == [0, 200]
+    mesh, held = jax.make_mesh((1,), ("d",)), {"uint8": 200, "int16": 200, "float32": 200}
+    for file in (path, real, tmp_path / "a.txt"):
+        read = functools.partial(jsp.sharding.shard_file, file, mesh=mesh, weight=2)
+        with pytest.raises(ValueError, match="a sum of values at one place is beyond int8"):
+            read(dtype="int8")
+        assert read(dtype="int8", dup=jsp.monoids.max).unshard().data[0] == 100
+        assert {dtype: read(dtype=dtype).unshard().data[0] for dtype in held} == held
+    path.write_text(path.read_text().replace("100", str(2**31 - 1)))
+    with pytest.raises(ValueError, match="beyond int32"):
+        jsp.sharding.shard_file(path, mesh=mesh)
+    path.write_text(path.read_text().replace(str(2**31 - 1), "100"))
     most = jsp.read_mtx(path, dtype="int8", dup=jsp.monoids.max)
     assert most.todense()[0].tolist() == [0, 100]
 

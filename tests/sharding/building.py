@@ -148,11 +148,24 @@ def read(mesh_of):
         is_matrix(jsp.sharding.shard_file(folder / "e.csv.gz", mesh=mesh, weight=2, n=90), general)
         (folder / "cut.mtx").write_text((folder / "a.mtx").read_text()[:-9])
         (folder / "wrong.txt").write_text("0 1\n2 x\n")
-        for name, words in (("cut.mtx", "claims"), ("wrong.txt", "must be an integer; got 'x'")):
+        tens = np.zeros((90, 90), int)
+        np.add.at(tens, (row, col), 10 * value.astype(int))
+        ten = "".join(f"{r} {c} {v}\n" for r, c, v in zip(row, col, 10 * value, strict=True))
+        (folder / "tens.txt").write_text(ten)
+        how = {"mesh": mesh, "weight": 2, "n": 90}
+        for dtype in ("int16", "uint32"):
+            G = jsp.sharding.shard_file(folder / "tens.txt", dtype=dtype, **how)
+            is_matrix(G, scipy.sparse.csr_array(tens.astype(dtype)))
+        assert tens.max() > 127 and value.max() < 13  # each fits, sums do not
+        for name, words, more in (
+            ("cut.mtx", "claims", {}),
+            ("wrong.txt", "must be an integer; got 'x'", {}),
+            ("tens.txt", "is beyond int8", how | {"dtype": "int8"}),
+        ):
             try:
-                jsp.sharding.shard_file(folder / name, mesh=mesh)
+                jsp.sharding.shard_file(folder / name, **{"mesh": mesh} | more)
             except ValueError as error:
-                assert words in str(error) and name in str(error), str(error)
+                assert words in str(error) and (more or name in str(error)), str(error)
             else:
                 raise AssertionError(name)
         parts_are_the_whole(folder / "a.mtx")

@@ -111,11 +111,12 @@ def sharded(
     part = partition(*where, found.n)
     return spread(
         part,
-        *put(part, mine, found.capacity),
+        put(part, mine, found.capacity),
         dup=dup,
         directed=directed,
         symmetric=not directed if symmetric is None else symmetric,
         nse=nse,
+        exact=mine.exact,
     )
 
 

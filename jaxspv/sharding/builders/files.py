@@ -67,8 +67,8 @@ def shard_file(
     Raises:
         FileNotFoundError, IsADirectoryError: there is no such file.
         ValueError: a line is wrong, the header of a `.mtx` says another number of entries than
-            there are, or a matrix that is not square; as `shard_edges`. In all processes where it
-            is so in one.
+            there are, a matrix that is not square, or a sum of integers at one place that `dtype`
+            does not hold; as `shard_edges`. In all processes where it is so in one.
 
     Cost: O(bytes / processes) to parse; that of `shard_edges`.
 
@@ -143,7 +143,7 @@ def _local_mtx(path: pathlib.Path, header: Header, start: int, dtype: Any) -> Lo
         if header.symmetry == "skew-symmetric":
             row, col, data = np.r_[row, col], np.r_[col, row], np.r_[data, opposite(data)]
         dtype = mtx_dtype(data, header.field) if dtype is None else dtype
-        return LocalEdges(row, col, narrow(in_dtype("it holds", data, dtype)))
+        return LocalEdges(row, col, narrow(in_dtype("it holds", data, dtype)), True)
 
 
 def _all_valid(path: pathlib.Path, header: Header, agreed: Agreed) -> None:
@@ -171,7 +171,7 @@ def _local_lines(path: pathlib.Path, text: Text, comments: str, dtype: Any) -> L
                     raise ValueError(f"from byte {first} on: {error}") from error
         none = np.zeros(0, np.int64)
         row, col, *rest = map(np.concatenate, zip(*parts, strict=True)) if parts else (none, none)
-        return LocalEdges(row, col, values_of(rest[0] if rest else None, row.size, dtype))
+        return LocalEdges(row, col, values_of(rest[0] if rest else None, row.size, dtype), True)
 
 
 def _after_header(path: pathlib.Path, text: Text, comments: str) -> int:

@@ -18,11 +18,13 @@ class LocalEdges(NamedTuple):
     Attributes:
         row, col: (edges,) integers.
         data: (edges,) the values.
+        exact: sums of integers at one place that their dtype does not hold are refused.
     """
 
     row: np.ndarray
     col: np.ndarray
     data: np.ndarray
+    exact: bool = False
 
 
 class Agreed(NamedTuple):

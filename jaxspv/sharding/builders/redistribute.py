@@ -10,6 +10,7 @@ arrays to the entries that remain.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -20,7 +21,7 @@ from jax.sharding import PartitionSpec
 
 from ..._core.indices import LIMIT, bucketed
 from ..._core.platforms import using
-from ...algebra.monoids import Monoid
+from ...algebra.monoids import Monoid, plus
 from ...construct.edges import unique_traced
 from ...formats.csr import compress
 from ..graph import ShardedGraph
@@ -31,39 +32,39 @@ SENT = 2**26  # edges that a device sends in one round, at most
 
 def spread(
     part: Partition,
-    row: Array,
-    col: Array,
-    data: Array | None = None,
+    given: Sequence[Array],
     *,
     dup: Monoid,
     directed: bool = True,
     symmetric: bool = False,
     nse: int | None = None,
+    exact: bool = False,
 ) -> ShardedGraph:
     """The sharded graph of edges that lie over the mesh in any way.
 
     Args:
         part: the partition.
-        row, col: (R, C, k) int32, sharded by `part.spec`; n or more: no edge. They are deleted.
-        data: (R, C, k) the values, deleted too; or None: every entry is 1, float32.
+        given: rows and columns, (R, C, k) int32, sharded by `part.spec`; n or more: no edge. Their
+            values (R, C, k) may follow, else every entry is 1, float32. All are deleted.
         dup: joins the values of equal pairs.
         directed: False: every edge in both directions, loops once.
         symmetric: the pattern is; declared.
         nse: capacity of each device; None: what the fullest needs, rounded up.
+        exact: refuses sums of integers (`dup` is `plus`) that their dtype does not hold.
 
     Raises:
-        ValueError: a device would hold 2^31 - 1 edges or entries or more, or more than `nse`.
+        ValueError: a device would hold 2^31 - 1 edges or entries or more, or more than `nse`; or
+            as `exact` says, in all processes.
 
     Cost: O(k log k) on each device; each edge is sent once. Memory, in addition to the edges: three
     times the edges that a device receives, while they are sorted, and 8 n bytes.
     """
-    slots = row.shape[-1] * (1 if directed else 2)
+    slots = given[0].shape[-1] * (1 if directed else 2)
     if slots >= LIMIT:
         raise ValueError(
             f"a device gives fewer than 2^31 - 1 edges; here {slots}, both directions counted: "
             "take more devices."
         )
-    given = (row, col) if data is None else (row, col, data)
     *edges, bounds, order, counts = _addressed(part, directed, *given)
     sent = np.asarray(counts).astype(np.int64)
     for x in given:
@@ -74,10 +75,13 @@ def spread(
     capacity = bucketed(most)
     chunk = min(bucketed(int(sent.max())), max(SENT // sent.shape[0], 1))
     rounds = np.int32(-(-int(sent.max()) // chunk))
-    values, indices, indptr, most = _joined(
-        part, capacity, chunk, dup, rounds, counts, bounds, *edges
+    exact = exact and dup is plus and edges[-1].dtype.kind in "iu"
+    values, indices, indptr, most, wrapped = _joined(
+        part, (capacity, chunk, exact), dup, rounds, counts, bounds, *edges
     )
     del edges
+    if wrapped:
+        raise ValueError(f"a sum of values at one place is beyond {values.dtype}.")
     fullest = int(np.asarray(most))
     if nse is not None and nse < fullest:
         raise ValueError(f"`nse` must be at least {fullest} to hold the entries; got {nse}.")
@@ -163,10 +167,11 @@ def _addressed(part, directed, row, col, *data):
     return _programs(part, body, given, whole)(row, col, *data)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _joined(part, capacity, chunk, dup, rounds, counts, bounds, *edges):
-    """The entries of each device, sorted, in `capacity` slots; and the largest number of them."""
-    rows, cols = part.block_shape
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _joined(part, how, dup, rounds, counts, bounds, *edges):
+    """The entries of each device, sorted, in `capacity` slots; the largest number of them; and if
+    `exact` whether a sum of integers is wrong."""
+    (rows, cols), (capacity, chunk, exact) = part.block_shape, how
 
     def body(bounds, row, col, *rest):
         *data, dup, rounds, counts = rest
@@ -196,10 +201,15 @@ def _joined(part, capacity, chunk, dup, rounds, counts, bounds, *edges):
             else jnp.ones(capacity, jnp.float32)
         )
         values = jnp.where(valid, values, jnp.zeros((), values.dtype))
-        fullest = lax.pmax(count, part.axes)
-        return values, jnp.where(valid, col, cols), compress(row, rows), fullest
+        wrapped = jnp.int32(0)
+        if exact:  # then it differs by 2^bits at least
+            near = plus.segment_reduce(data[0].astype(float), slots, capacity)
+            far = jnp.abs(near - values.astype(float)) > float(jnp.iinfo(values.dtype).max) / 2
+            wrapped = jnp.any(far & valid).astype(jnp.int32)
+        fullest, wrapped = (lax.pmax(x, part.axes) for x in (count, wrapped))
+        return values, jnp.where(valid, col, cols), compress(row, rows), fullest, wrapped
 
-    run = _programs(part, body, 1 + len(edges), (False, False, False, True))
+    run = _programs(part, body, 1 + len(edges), (False, False, False, True, True))
     return run(bounds, *edges, dup, rounds, counts)
 
 

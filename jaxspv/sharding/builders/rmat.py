@@ -83,7 +83,7 @@ def shard_rmat(
         part, scale, share, (a, b, c), permute, np.asarray(jax.random.key_data(key)), ends
     )
     how = {"dup": plus, "directed": not symmetric, "symmetric": symmetric, "nse": nse}
-    return spread(part, *drawn, **how)
+    return spread(part, drawn, **how)
 
 
 def _drawn(

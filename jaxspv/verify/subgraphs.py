@@ -107,14 +107,17 @@ def forest(A: Any, result: Any, *, rtol: float = 1e-5) -> None:
 
 
 def label_propagation(A: Any, result: Any, start: Any = None) -> None:
-    """Labels after as many steps of the rule, counted pair by pair."""
+    """Labels after as many steps of the rule, counted pair by pair; -1: none."""
     pattern = pattern_of(matrix_of(A)).tocoo()
     n = pattern.shape[0]
     want = np.arange(n) if start is None else np.asarray(start)
+    want = np.where((want >= 0) & (want < n), want, -1)
     vertex = np.concatenate([pattern.row, pattern.col]).astype(np.int64)
     neighbor = np.concatenate([pattern.col, pattern.row])
     for _ in range(int(result.iterations)):
-        pairs, counts = np.unique(vertex * n + want[neighbor], return_counts=True)
+        votes = want[neighbor] >= 0
+        pairs = (vertex * n + want[neighbor])[votes]
+        pairs, counts = np.unique(pairs, return_counts=True)
         order = np.lexsort((pairs % n, -counts, pairs // n))
         voters, first = np.unique(pairs[order] // n, return_index=True)
         want = want.copy()

@@ -31,6 +31,35 @@ def test_labels_by_the_rule(symmetric, backend):
     verify.label_propagation(A, found, start[8:])
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_labels_that_are_none(backend):
+    """They count for nothing, whatever their dtype; what is no integer is refused."""
+    A, rng = random_matrix(40, 60, 0), np.random.default_rng(3)
+    G = jsp.from_scipy(A)
+    for none in (-1, 40, 2**32 + 1, -(2**63)):
+        start = np.where(rng.random(40) < 0.7, none, rng.integers(0, 6, 40))
+        for steps in (0, 1, 3):
+            found = jsp.label_propagation(G, steps, start, backend=backend)
+            verify.label_propagation(A, found, start)
+        assert (np.asarray(found.labels) == -1).any()
+        inside = np.where(start == none, -1, start)
+        want = networkx.DiGraph(networkx_of(A, symmetric=False))
+        groups = [{v} for v in np.flatnonzero(inside < 0).tolist()]
+        groups += [set(np.flatnonzero(inside == c).tolist()) for c in range(6)]
+        wanted = networkx.community.modularity(want, groups)
+        alone = want.subgraph(np.flatnonzero(inside < 0).tolist())
+        total = sum(d["weight"] for *_, d in want.edges(data=True))
+        for v in alone:  # those of no community add nothing
+            out, into = (d(v, "weight") for d in (want.out_degree, want.in_degree))
+            loop = want.get_edge_data(v, v, {"weight": 0})["weight"]
+            wanted -= loop / total - out * into / total**2
+        np.testing.assert_allclose(jsp.modularity(G, start), wanted, rtol=1e-4, atol=1e-6)
+    for wrong in (np.arange(40.0), np.ones(40, bool), [0.5] * 40):
+        for call in (jsp.label_propagation, jsp.modularity):
+            with pytest.raises(TypeError, match="`labels` must be integers; got"):
+                call(G, labels=wrong)
+
+
 def test_a_pair_alternates_for_ever():
     A = jsp.from_edges([0, 1], [1, 0], shape=(2, 2))
     for backend in BACKENDS:
@@ -177,6 +206,22 @@ def test_moves_of_many_vertices_do_not_depend_on_x64():
     with jax.enable_x64(True):
         found = jsp.louvain(A, backend="xla")
     assert float(found.modularity) > 0.38
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_communities_do_not_depend_on_the_unit_of_weights(backend):
+    """Two triangles joined by an edge, in weights that float32 does not hold."""
+    g = networkx.Graph([(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)])
+    want = networkx.community.modularity(g, [{0, 1, 2}, {3, 4, 5}])
+    pattern = networkx.to_scipy_sparse_array(g)
+    with jax.enable_x64(True):
+        for unit in (1e-300, 1e-60, 1e39, 1.7e308):
+            A = jsp.from_scipy(pattern.astype(float) * unit)
+            assert A.dtype == np.float64
+            found = jsp.louvain(A, backend=backend)
+            assert found.labels.tolist() == [0, 0, 0, 3, 3, 3]
+            np.testing.assert_allclose(found.modularity, want, rtol=1e-6)
+            np.testing.assert_allclose(jsp.modularity(A, found.labels), want, rtol=1e-12)
 
 
 @pytest.mark.parametrize("backend", ["xla", None])

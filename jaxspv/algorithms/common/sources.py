@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._core.indices import within
 from ..._core.pytree import is_concrete
+from ...construct.arguments import checked_indices
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -90,6 +91,22 @@ def check_source(source: Any, n: int, argument: str = "source") -> Any:
             raise ValueError(f"`{argument}` must lie in [0, {n}); got {wrong.ravel()[0]}.")
         return array.astype(np.int32)
     return within(array, n)
+
+
+def vertex_labels(labels: Any, n: int) -> jax.Array:
+    """`labels` as int32, those outside of [0, n) mapped to n.
+
+    Raises:
+        TypeError: they are no integers.
+        ValueError: they are not one a vertex.
+    """
+    labels = checked_indices("labels", labels)
+    if labels.shape != (n,):
+        raise ValueError(f"`labels` must have shape ({n},); got {labels.shape}.")
+    if isinstance(labels, np.ndarray):  # JAX would cut 2^32 + 1 to 1
+        wide = labels.astype(np.int64)
+        labels = np.where((wide >= 0) & (wide < n), wide, n).astype(np.int32)
+    return within(labels, n)
 
 
 def over(source: Any, one: Callable[[Any], Any]) -> Callable[[Any], Any]:

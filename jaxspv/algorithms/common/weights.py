@@ -88,7 +88,7 @@ def _found(graph: Graph) -> Facts:
             found = jax.device_get(_on_device(weights, graph.out.indptr))
     else:
         count = int(np.asarray(graph.out.indptr)[-1])
-        with np.errstate(invalid="ignore"):  # NaN, which is looked for
+        with np.errstate(invalid="ignore", over="ignore"):  # NaN is looked for, sums may be inf
             found = _facts(np.asarray(weights)[:count], np.bool_(True), np)
     least, nan, negative, infinite, ones, count, total, finite, finite_total = found
     return Facts(

@@ -15,6 +15,7 @@ from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Vector
 from ...until import iteration_limit
 from ..common.edges import endpoints_of
+from ..common.sources import vertex_labels
 
 
 @result_tuple
@@ -22,7 +23,7 @@ class LabelPropagation(NamedTuple):
     """The result of `label_propagation`.
 
     Attributes:
-        labels: (n,) int32; -1 for ghosts of `pad`.
+        labels: (n,) int32; -1 for ghosts of `pad`, and where no label came.
         iterations: int32, steps taken.
         converged: bool, whether the last step changed nothing.
     """
@@ -49,7 +50,8 @@ def label_propagation(
     Args:
         G: a `Graph` or a square sparse matrix; values do not matter.
         max_iterations: bound on the steps; it stops earlier where nothing changes.
-        labels: (n,) int32 to start from, in [0, n); None: each vertex its own number.
+        labels: (n,) integers in [0, n) to start from; others are no labels and count for nothing.
+            None: each vertex its own number.
         backend: "cpu", "xla" or None.
         method: "native" (C++, on a CPU), "sort" (labels sorted by vertex, elsewhere), or None.
 
@@ -57,7 +59,7 @@ def label_propagation(
         `LabelPropagation(labels, iterations, converged)`.
 
     Raises:
-        TypeError: G is no graph.
+        TypeError: G is no graph, or `labels` are no integers.
         ValueError: it is not square, or `labels` has a wrong shape.
 
     Cost: a pass over the edges a step; "sort" a sort of them.
@@ -72,11 +74,11 @@ def label_propagation(
     """
     graph = as_graph(G, "label_propagation", ())
     n = graph.n
-    start = jnp.arange(n, dtype=jnp.int32) if labels is None else jnp.asarray(labels, jnp.int32)
-    if start.shape != (n,):
-        raise ValueError(f"`labels` must have shape ({n},); got {start.shape}.")
+    start = jnp.arange(n, dtype=jnp.int32) if labels is None else vertex_labels(labels, n)
     limit = jnp.asarray(iteration_limit("max_iterations", max_iterations), jnp.int32)
     found = op(graph, start, limit, backend=backend, method=method)
+    if labels is not None:
+        found = found._replace(labels=jnp.where(found.labels < n, found.labels, -1))
     if graph.exists is not None:
         found = found._replace(labels=jnp.where(graph.exists, found.labels, -1))
     return found
@@ -110,7 +112,7 @@ def _sort(graph: Graph, labels: Array, limit: Array) -> LabelPropagation:
 
     def step(s):
         seen = s.labels.at[neighbor].get(mode="fill", fill_value=n)
-        v, label = lax.sort((vertex, seen), num_keys=2)
+        v, label = lax.sort((jnp.where(seen < n, vertex, n), seen), num_keys=2)
         new = jnp.append(True, (v[1:] != v[:-1]) | (label[1:] != label[:-1]))[: place.shape[0]]
         length = place - lax.cummax(jnp.where(new, place, 0)) + 1
         longest = jnp.zeros(n, jnp.int32).at[v].max(length, mode="drop")

@@ -176,7 +176,7 @@ def _not_in_kernels(graph, resolution, *, weighted) -> str | None:
 def _native(graph, resolution, *, weighted):
     """One vertex after the other, in C++."""
     out, results = graph.out, _types(graph, resolution, weighted=weighted)[:3]
-    weights = graph.data if weighted else jnp.ones(graph.nse, jnp.float32)
+    weights = edge_weights(graph, weighted=weighted, directed=True)  # loops double in C++
     operands = out.indptr, out.indices, weights.astype(jnp.float32), resolution
     labels, levels, count = bind.call("louvain", results, *operands)
     if graph.exists is not None:

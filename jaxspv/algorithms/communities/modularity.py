@@ -14,7 +14,7 @@ from ...native import bind
 from ...ops.products.mxv.api import mxv, vxm
 from ...shapes import Float, Matrix, Real, Vector
 from ..common.edges import endpoints_of
-from ..common.sources import single_numbers
+from ..common.sources import single_numbers, vertex_labels
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
 
@@ -45,7 +45,7 @@ def modularity(
         A scalar, float32 or the dtype of the weights. Differentiable in weights and resolution.
 
     Raises:
-        TypeError: G is no graph.
+        TypeError: G is no graph, or `labels` are no integers.
         ValueError: it is not square, a concrete weight is negative, infinite or NaN, or `labels`
             has a wrong shape.
 
@@ -61,9 +61,7 @@ def modularity(
     0.5
     """
     graph = as_graph(G, "modularity", ())
-    labels = jnp.asarray(labels)
-    if labels.shape != (graph.n,):
-        raise ValueError(f"`labels` must have shape ({graph.n},); got {labels.shape}.")
+    labels = vertex_labels(labels, graph.n)
     single_numbers(resolution=resolution)
     if weighted:
         check_weights(with_real_weights(graph, "modularity"))
@@ -90,8 +88,10 @@ def _native(graph: Graph, labels: Array, resolution: Array, *, weighted, directe
     """One pass over the entries, in C++."""
     dtype = _dtype(graph, weighted)
     weights = graph.data.astype(dtype) if weighted else jnp.ones(graph.nse, dtype)
+    if dtype == jnp.float64:  # their sums are in float64, too
+        weights = edge_weights(graph, weighted=weighted, directed=True)
     ends = graph.out.indptr, graph.out.indices
-    operands = *ends, weights, labels.astype(jnp.int32), resolution.astype(dtype)
+    operands = *ends, weights, labels, resolution.astype(dtype)
     return bind.call("modularity", typed(dtype), *operands, directed=directed)
 
 
@@ -100,15 +100,12 @@ def _modularity(graph: Graph, labels: Array, resolution: Array, *, weighted, dir
     n = graph.n
     weights = edge_weights(graph, weighted=weighted, directed=directed)
     tail, head = endpoints_of(graph)
-    inside = (labels >= 0) & (labels < n)
-    start, end = (
-        jnp.where(inside, labels, n).at[v].get(mode="fill", fill_value=n) for v in (tail, head)
-    )
+    start, end = (labels.at[v].get(mode="fill", fill_value=n) for v in (tail, head))
     inside_weight = jnp.where((start == end) & (start < n), weights, 0)
     of_vertices = [mxv(graph.out.with_data(weights), jnp.ones(n, weights.dtype))]
     if directed:
         of_vertices.append(vxm(jnp.ones(n, weights.dtype), graph.out.with_data(weights)))
-    out, into = (sum_in_double(k, jnp.where(inside, labels, n), n) for k in (of_vertices * 2)[:2])
+    out, into = (sum_in_double(k, labels, n) for k in (of_vertices * 2)[:2])
     total = jnp.sum(weights)
     per = jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0)
     expected = jnp.sum((out * per) * (into * per))

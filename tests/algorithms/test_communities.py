@@ -91,7 +91,7 @@ def test_modularity_is_that_of_networkx(symmetric, weighted):
 def test_modularity_of_the_largest_weights():
     """Two pairs, a loop at one: NetworkX's value of weights of 1."""
     A = jsp.from_edges([0, 0, 1, 2, 3], [0, 1, 0, 3, 2], np.full(5, 3e38, np.float32))
-    given = jsp.prepare(A, for_=()), jnp.array([0, 0, 2, 2]), jnp.float32(1)
+    given = jsp.prepare(A, for_=()), jnp.int32([0, 0, 2, 2]), jnp.float32(1)
     for backend in (None, "xla"):
         found = modularity(*given, weighted=True, directed=False, backend=backend)
         np.testing.assert_allclose(found, 4 / 9, rtol=1e-6)

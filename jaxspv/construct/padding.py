@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from .._core.compilation import on_gpu
 from .._core.indices import LIMIT, bucketed
 from .._core.pytree import is_concrete
 from ..formats import CSR, SparseMatrix
+from ..formats.stored import Stored
 from ..graph import Graph, as_graph
 
 _Result = TypeVar("_Result")
+
+LISTS = ("order", "vertices", "tails", "heads", "nodes")  # fields of results that list vertices
+AXES = {"n": 0, "m": 0, "k": 0, "edges": 1}  # axes over the vertices, or over one less: a forest
+WHOLE = (Stored, Graph)
 
 
 def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None) -> Graph:
@@ -91,7 +96,9 @@ def unpad(result: _Result, G: Graph) -> _Result:
     """What an algorithm found on a graph of `pad`, without the ghosts; eager.
 
     Args:
-        result: arrays whose last axis is over the vertices, and others, which stay: any pytree.
+        result: any pytree of results of algorithms, whose fields over vertices are cut and whose
+            lists of vertices end with the number of vertices as they do without `pad`; of matrices
+            of the graph's shape; and of arrays whose last axis is over the vertices. Others stay.
         G: the graph it was found on; one without ghosts leaves the result as it is.
 
     Raises:
@@ -111,14 +118,44 @@ def unpad(result: _Result, G: Graph) -> _Result:
         raise ValueError("`unpad` needs a concrete graph: call it outside of jit.")
     count = int(G.num_vertices)
 
-    def cut(leaf: Array) -> Array:
-        if jnp.ndim(leaf) == 0 or leaf.shape[-1] != G.n:
+    def cut(leaf: Any, axes: list[str], lists: bool = False) -> Any:
+        sizes = zip(reversed(axes), reversed(np.shape(leaf)), strict=False)
+        less = [AXES[axis] if AXES.get(axis) == G.n - size else None for axis, size in sizes]
+        kept = [slice(None if k is None else max(count - k, 0)) for k in reversed(less)]
+        if not lists and all(k is None for k in less):
             return leaf
-        if on_gpu(leaf):
-            return leaf[..., :count]
-        return jnp.asarray(np.asarray(leaf)[..., :count])
+        xp: Any = jnp if on_gpu(leaf) else np
+        leaf = xp.asarray(leaf)[(..., *kept)]
+        return jnp.asarray(xp.where(leaf == G.n, xp.int32(count), leaf) if lists else leaf)
+
+    def field(name: str, value: Any, kind: str) -> Any:
+        if axes := re.search("Array, '(.*?)'", kind):
+            return jax.tree.map(lambda leaf: cut(leaf, axes[1].split(), name in LISTS), value)
+        return unpad(value, G)
 
     def one(found: Any) -> Any:
-        return found.of_first(G.n, count) if hasattr(found, "of_first") else cut(found)
+        if isinstance(found, SparseMatrix) and found.shape == (G.n, G.n):
+            return _first(found, count)
+        if isinstance(found, WHOLE):
+            return found
+        if not hasattr(found, "_fields"):
+            return cut(found, ["n"])
+        kinds = getattr(type(found), "__annotations__", {})
+        fields = zip(found._fields, found, strict=True)
+        return type(found)(*(field(name, value, str(kinds.get(name))) for name, value in fields))
 
-    return jax.tree.map(one, result, is_leaf=lambda found: hasattr(found, "of_first"))
+    return jax.tree.map(
+        one, result, is_leaf=lambda x: isinstance(x, WHOLE) or hasattr(x, "_fields")
+    )
+
+
+def _first(A: SparseMatrix, count: int) -> SparseMatrix:
+    """The entries among the first `count` rows and columns."""
+    csr = A.asformat("csr")
+    row, col = map(np.asarray, csr.rowcol())
+    kept = np.flatnonzero((row < count) & (col < count))
+    indptr = np.searchsorted(row[kept], np.arange(count + 1)).astype(csr.index_dtype)
+    data = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[kept]), csr.data)
+    indices = jnp.asarray(col[kept]), jnp.asarray(indptr)
+    shape = count, count
+    return CSR(data, *indices, csr.overflow, shape, csr.sorted, csr.unique).asformat(A.format)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from .._core.pytree import is_concrete
+from ..construct.padding import LISTS
 from ..formats import SparseMatrix
 from ..graph import Graph
 from ..shapes import Int
 
 VERTICES = ("parents", "labels")  # fields of results that hold a vertex for each
-LISTS = ("order", "vertices", "tails", "heads", "nodes")  # that list vertices
 
 
 class Labels:

@@ -31,18 +31,18 @@ class ShortestPaths(NamedTuple):
     """The result of `k_shortest_paths`.
 
     Attributes:
-        distances: (k,) sums of the weights, ascending; where there are no more paths inf, or the
+        distances: (paths,) sums of the weights, ascending; where there are no more inf, or the
             largest integer.
-        vertices: (k, n) int32, the vertices of each path, the source first; n behind the target.
-        hops: (k,) int32, the edges of each path; -1 where there are no more.
+        vertices: (paths, n) int32, those of each path, the source first; n behind the target.
+        hops: (paths,) int32, the edges of each path; -1 where there are no more.
         count: int32, the paths found.
         overflow: bool; fewer than k were found, and lengths of others may reach the largest
             integer: the greatest weights out of each vertex together do.
     """
 
-    distances: Num[Array, " k"]
-    vertices: Int[Array, "k n"]
-    hops: Int[Array, " k"]
+    distances: Num[Array, " paths"]
+    vertices: Int[Array, "paths n"]
+    hops: Int[Array, " paths"]
     count: Int[Array, ""]
     overflow: Bool[Array, ""]
 

@@ -58,10 +58,6 @@ class AllPairs(NamedTuple):
     overflow: Bool[Array, ""]
     status: Int[Array, ""]
 
-    def of_first(self, n: int, count: int) -> AllPairs:
-        """That of the first `count` of n vertices; for `unpad`."""
-        return self._replace(lengths=self.lengths[..., :count, :count])
-
 
 def has_path(G: Matrix, source: Count, target: Count) -> Bool[Array, ""]:
     """Whether edges lead from `source` to `target`; a vertex leads to itself.

@@ -47,14 +47,6 @@ class SpanningForest(NamedTuple):
     total: Float[Array, ""]
     status: Int[Array, ""]
 
-    def of_first(self, n: int, count: int) -> SpanningForest:
-        """That of the first `count` of n vertices, which hold all edges; for `unpad`."""
-        edges = max(count - 1, 0)
-        tails, heads = (
-            jnp.where(v[..., :edges] == n, count, v[..., :edges]) for v in (self.tails, self.heads)
-        )
-        return self._replace(tails=tails, heads=heads, weights=self.weights[..., :edges])
-
 
 def minimum_spanning_forest(
     G: Matrix, *, backend: Backend | None = None, method: str | None = None

@@ -64,6 +64,44 @@ def test_what_is_said_of_ghosts():
     np.testing.assert_allclose(biased, scores, rtol=1e-5)
 
 
+OFTEN = jnp.arange(64) % 50  # as many sources, pairs or paths as the padded graph has vertices
+LISTED = {
+    "paths": lambda G: jsp.k_shortest_paths(G, 3, 5, 4),
+    "as many paths": lambda G: jsp.k_shortest_paths(G, 3, 5, 64),
+    "as many sources": lambda G: jsp.bfs(G, OFTEN, deterministic=True),
+    "as many pairs": lambda G: jsp.similarity(G, OFTEN, OFTEN[::-1]),
+    "an order that ends early": jsp.topological_sort,
+    "forest": jsp.minimum_spanning_forest,
+    "all pairs": jsp.all_pairs_shortest_path_length,
+    "neighbours": lambda G: jsp.learning.sample_neighbors(
+        jax.random.key(0), G, OFTEN[:3], 4
+    )._replace(slots=()),
+    "in a list": lambda G: [jsp.topological_sort(G), (jsp.bfs(G, 0).levels, None)],
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_lists_of_vertices_end_as_without_ghosts(name):
+    """Also where an axis is as long as the padded graph by chance."""
+    A = random_graph(50, 80, 1)
+    H = jsp.pad(A, n=64, nse=64 if int(A.count) <= 64 else 128)
+    found, want = LISTED[name](H), LISTED[name](jsp.prepare(A, for_=()))
+    close(jsp.unpad(found, H), want)
+
+
+@pytest.mark.parametrize("format", ["csr", "coo", "csc", "ell"])
+def test_unpad_cuts_matrices(format):
+    """Of as many slots as the padded graph has vertices, which are no axis over vertices."""
+    A = random_graph(50, 30, 1, symmetric=True)
+    H = jsp.pad(A, n=64, nse=64)
+    found = jsp.unpad([jsp.k_core(H, 1).asformat(format), H], H)
+    assert found[1] is H and found[0].format == format
+    np.testing.assert_array_equal(found[0].check_invariants().todense(), A.todense())
+    with_ghosts = jsp.ewise_add(H.out, jsp.diag(jnp.ones(64)))
+    want = np.asarray(A.todense()) + np.eye(50)
+    np.testing.assert_array_equal(jsp.unpad(with_ghosts, H).todense(), want)
+
+
 def test_unpad_leaves_graphs_without_ghosts():
     A = random_graph(20, 30, 0)
     G = jsp.prepare(A)

@@ -11,8 +11,10 @@ from jax.experimental import checkify
 
 from ._core.pytree import is_concrete
 from .algorithms.common.status import seen
+from .formats.convert.transposition import ROUNDED, known_symmetric
 from .formats.stored import Stored
 from .formats.tiled.vector import BitVector, TiledVector
+from .graph import Graph
 
 _R = TypeVar("_R")
 
@@ -43,7 +45,8 @@ def check(result: _R) -> _R:
 
     Raises:
         ValueError: something failed; says what. Or a concrete matrix or vector breaks the
-            invariants of its format (`check_invariants`).
+            invariants of its format (`check_invariants`), or a concrete Graph that counts as
+            symmetric differs from its transpose by more than rounding.
 
     >>> import jaxspv as jsp
     >>> check(jsp.vector_from_entries([1], [2.0], 3)).nse
@@ -52,6 +55,13 @@ def check(result: _R) -> _R:
     for x in _sparse(result):
         if getattr(x, "overflow", False) is not None and is_concrete(x):
             x.check_invariants()
+    for G in jax.tree.leaves(result, is_leaf=_is_graph):
+        if _is_graph(G) and G.symmetric and is_concrete(G.out):
+            if known_symmetric(G.out, ROUNDED) is False:
+                raise ValueError(
+                    "a Graph that counts as symmetric holds values that differ from those of its "
+                    "transpose (`with_data`?): prepare the matrix again."
+                )
     for name, failed, why in _failures(result):
         bad = failed.any()
         if is_concrete(bad):
@@ -72,6 +82,10 @@ def _sparse(tree: Any):
     """The sparse objects in it, those of graphs and named tuples too."""
 
     return [x for x in jax.tree.leaves(tree, is_leaf=_is_sparse) if _is_sparse(x)]
+
+
+def _is_graph(node: Any) -> bool:
+    return isinstance(node, Graph)
 
 
 def _is_sparse(node: Any) -> bool:

@@ -153,7 +153,8 @@ class Graph(Products):
     def with_data(self, data: Values) -> Graph:
         """The same pattern with new values in the slot order of `out`. Traceable.
 
-        On a symmetric graph the new values must be symmetric too.
+        On a symmetric graph the new values must be symmetric too, which no call compares again, as
+        it would cost more than many calls; `jaxspv.check(G)` does.
 
         Layouts hold the values in other orders, so change values only by this method: an optimiser
         trains `G.data` and puts it back here. Differentiating by every leaf is an error. A pytree

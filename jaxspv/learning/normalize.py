@@ -37,8 +37,9 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
     Returns:
         A matrix of the pattern and format of A (COO for a BitTiled), of floats; 0 where a sum is 0,
         and NaN where the product of both sums is negative. Finite entries may have sums that floats
-        do not hold; an infinite entry becomes NaN, and others in its sums 0 ("row", "col") or NaN.
-        float16 and bfloat16 are computed in float32.
+        do not hold (with one above 1e29, those below 1e-28 may count as 0 in float32); an
+        infinite entry becomes NaN, and others in its sums 0 ("row", "col") or NaN. float16 and
+        bfloat16 are computed in float32.
 
     Raises:
         ValueError: `mode` is none of these; "gcn" of a matrix that is not square.

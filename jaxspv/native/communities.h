@@ -68,7 +68,7 @@ double modularity(const Matrix& g, const T* weight, const Id* label, double reso
       if (directed && g.holds(to)) in[to] += w;
       if (from == to && g.holds(from)) inside += w;
     }
-  if (!(total > 0)) return 0;
+  if (total <= 0) return 0;  // NaN spreads
   for (Id c = 0; c < g.rows; ++c) expected += out[c] / total * ((directed ? in : out)[c] / total);
   return inside / total - resolution * expected;
 }

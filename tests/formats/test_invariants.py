@@ -196,3 +196,23 @@ def test_sets_of_bits(n):
             )
     with pytest.raises(ValueError, match="`words` must have length"):
         jsp.check(dataclasses.replace(whole, words=jnp.zeros(5, jnp.uint32)))
+
+
+def test_check_looks_at_symmetric_graphs():
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((30, 30)) < 0.2, rng.random((30, 30)), 0).astype(np.float32)
+    G = jsp.prepare(jsp.from_dense(dense + dense.T), for_=("mxv", "sssp"))
+    assert G.symmetric and jsp.check((G, 1))[0] is G
+    other = jsp.prepare(jsp.from_dense(dense), for_=("mxv",))
+    assert jsp.check(other) is other  # directed
+    row, col = map(np.asarray, G.out.rowcol())
+    rounded = G.data * np.where(row < col, np.float32(1 + 1e-7), 1)
+    for data, right in ((row + col + 1.0, True), (rounded, True), (row + 1.0, False)):
+        H = G.with_data(np.asarray(data, np.float32))
+        matrix = H.out.to_scipy()
+        assert np.allclose((matrix - matrix.T).toarray(), 0, atol=1e-6) == right
+        if right:
+            jsp.check(H)
+        else:
+            with pytest.raises(ValueError, match="counts as symmetric holds values that differ"):
+                jsp.check([H])

@@ -107,7 +107,7 @@ def louvain(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square, or where it is concrete its pattern or its weights are not
-            symmetric, or a weight is negative, infinite or NaN.
+            symmetric, or a weight is negative, infinite or NaN (traced: `modularity` is NaN).
 
     Cost: a pass over the edges for each sweep, at most 64 sweeps a level and 32 levels;
     "vectorised" sorts the edges in each sweep.

@@ -46,8 +46,8 @@ def modularity(
 
     Raises:
         TypeError: G is no graph, or `labels` are no integers.
-        ValueError: it is not square, a concrete weight is negative, infinite or NaN, or `labels`
-            has a wrong shape.
+        ValueError: it is not square, a concrete weight is negative, infinite or NaN (traced: NaN is
+            the result), or `labels` has a wrong shape.
 
     Cost: a pass over the edges.
 

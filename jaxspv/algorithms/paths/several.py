@@ -94,7 +94,7 @@ def k_shortest_paths(
     Raises:
         TypeError: G is no graph, a vertex no integer.
         ValueError: G is not square, a concrete vertex is out of range, a concrete weight is
-            negative or NaN, or k is no positive integer.
+            negative or NaN (traced: no path takes it), or k is no positive integer.
 
     Differentiable in the weights, both modes: 1 for each edge of a path.
 

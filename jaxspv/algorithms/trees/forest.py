@@ -15,7 +15,7 @@ from ..._core.batching import while_going
 from ..._core.compilation import is_eager, on_accelerator, one_program, to_device
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
-from ..._core.pytree import result_tuple
+from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
 from ..common.edges import endpoints_of
@@ -68,7 +68,8 @@ def minimum_spanning_forest(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, or a concrete weight is NaN.
+        ValueError: it is not square, or a concrete weight is NaN (traced: it counts as the
+            largest, and `total` is NaN if it is needed).
 
     Differentiable in the weights: those of the forest have slope 1 in the total.
 
@@ -88,6 +89,9 @@ def minimum_spanning_forest(
     graph = as_graph(G, "minimum_spanning_forest", ())
     with_real_weights(graph, "minimum_spanning_forest")
     check_weights(graph, negative=True, infinite=True)
+    if jnp.issubdtype(graph.dtype, jnp.floating) and not is_concrete(graph.data):
+        # one sign, as some processors give -NaN for 0 / 0: keys of bits put it first
+        graph = graph.with_data(jnp.where(jnp.isnan(graph.data), jnp.nan, graph.data))
     host = graph.nse and is_eager(graph) and not on_accelerator(graph.data)
     assemble = _on_host if host else functools.partial(one_program, _forest)
     found = assemble(graph, backend=backend, method=method)

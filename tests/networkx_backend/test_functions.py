@@ -284,6 +284,39 @@ def test_as_networkx(name, kind):
             assert "nstart" in asked[1] or (name, kind) in HANDED_BACK, asked
 
 
+ODD = [
+    (1, 2),
+    frozenset([1]),
+    "a",
+    0.5,
+    True,
+    Ellipsis,
+    object(),
+    b"x",
+    (),
+    1j,
+    "",
+    -1,
+    type,
+    2**70,
+]
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
+def test_odd_labels(kind):
+    """Any hashable is a label; None is none, as NetworkX refuses it."""
+    G = nx_cases.weighted(nx.relabel_nodes(nx.path_graph(14, kind), ODD.__getitem__))
+    G.add_edges_from([(ODD[0], ODD[5]), (ODD[9], ODD[2]), (ODD[12], ODD[7])])
+    for name in (
+        "bfs_edges shortest_path dijkstra_path_length astar_path bfs_successors descendants"
+        " pagerank core_number clustering betweenness_centrality minimum_spanning_tree has_path"
+    ).split():
+        C = converted(name, G)
+        for arguments in CALLS[name]:
+            compare(name, G, C, arguments(G))
+        assert None not in C
+
+
 @pytest.mark.filterwarnings("ignore")  # NetworkX's own
 @pytest.mark.parametrize("kind", [nx.Graph, nx.MultiDiGraph])
 @pytest.mark.parametrize("values", nx_cases.WEIGHTS_OF)

@@ -133,3 +133,13 @@ def test_two_sides(kind):
             else:
                 assert set(sides) == {-1}
     assert (found.sides[n:] == -1).all()
+
+
+def test_cores_of_any_k():
+    """NetworkX's, of numbers that int32 does not hold too; what is no integer is refused."""
+    A, g = named("karate"), networkx.karate_club_graph()
+    for k in (0, 3, 4, 5, 2**31, np.int64(2**32 + 1)):
+        assert int(jsp.k_core(A, k).count) == 2 * networkx.k_core(g, int(k)).number_of_edges()
+    for wrong, error in ((1.5, TypeError), (-1, ValueError)):
+        with pytest.raises(error, match="`k` must"):
+            jsp.k_core(A, wrong)

@@ -15,6 +15,7 @@ from ...formats import CSR
 from ...graph import Graph
 from ...native import bind
 from ...shapes import Count, Int, Matrix
+from ...until import iteration_limit
 from ..common.edges import degrees_without_loops, endpoints_of, kept, no_edges
 from ..common.status import finished
 from ..common.undirected import undirected
@@ -86,8 +87,9 @@ def k_core(
         A CSR of the entries between vertices of core number >= k, in the capacity of G.
 
     Raises:
-        TypeError: G is no graph.
-        ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
+        TypeError: G is no graph, or k no integer.
+        ValueError: it is not square, or its pattern, where it is concrete, is not symmetric; a
+            concrete k is negative.
 
     Cost: that of `core_number` and a pass over the entries.
 
@@ -97,6 +99,7 @@ def k_core(
     6
     """
     graph = undirected(G, "k_core")
+    k = None if k is None else iteration_limit("k", k)  # beyond int32: more than any degree
     inside, found = one_program(_k_core, graph, k, backend=backend, method=method)
     finished(found, "k_core")
     return inside

@@ -1,3 +1,1 @@
 """The command line: `jaxspv COMMAND FILE`, see `jaxspv --help`."""
-
-from .main import main as main

@@ -21,20 +21,6 @@ SMALL = 1 << 20  # bytes that are read before a bar could be seen
 LISTS = (".csv", ".tsv", ".txt", ".edges", ".edgelist")  # and the same with .gz
 
 
-def add_opening(sub: argparse.ArgumentParser) -> None:
-    """The options that say how FILE is read."""
-    sub.add_argument("--format", default="csr", help=f"storage: {', '.join(FORMATS)}")
-    sub.add_argument("--seed", type=int, default=0, help="of a generator")
-    sub.add_argument(
-        "--columns",
-        metavar="FROM,TO[,WEIGHT]",
-        help="of a list of edges, by name or number from 0; 0,1 by default",
-    )
-    sub.add_argument(
-        "--labels", action="store_true", help="a list of edges holds names; so does what is written"
-    )
-
-
 def open_graph(args: argparse.Namespace) -> SparseMatrix:
     """The matrix of FILE; `args.names` becomes the `Labels` of its vertices, or None.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib.util
+import os
 from typing import Any
 
 import numpy as np
 
 from ..io.opening import written_whole
-from .support import check_writable
+from ..io.tables.frames import required
 
 SUFFIXES = (".npz", ".csv", ".tsv", ".parquet")
 BARS, WIDTH = 12, 40
@@ -31,14 +31,25 @@ def check_output(path: str | None) -> None:
     check_writable(path)
 
 
-def check_reader(path: str) -> None:
-    """Nothing, if what writes a file of this suffix is installed.
+def check_writable(path: str) -> None:
+    """Before any work is done: whether a file can be written.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is a directory, its folder does not exist, or permission lacks.
     """
-    if path.endswith(".parquet") and importlib.util.find_spec("pyarrow") is None:
-        raise ValueError("a .parquet file needs pyarrow: python -m pip install pyarrow")
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise ValueError(f"{path} is a directory, not a file to write.")
+    if not os.path.isdir(folder):
+        raise ValueError(f"cannot write {path}: there is no folder {folder}.")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise ValueError(f"cannot write {path}: permission denied.")
+
+
+def check_reader(path: str) -> None:
+    """ImportError unless what writes a file of this suffix is installed."""
+    if path.endswith(".parquet"):
+        required("pyarrow", "a .parquet file")
 
 
 def save_table(args: argparse.Namespace, **columns: Any) -> None:
@@ -66,14 +77,10 @@ def save_table(args: argparse.Namespace, **columns: Any) -> None:
 def _write(path: str, arrays: dict[str, np.ndarray]) -> None:
     """Columns in the form that the suffix says."""
     if path.endswith(".npz"):
-        np.savez_compressed(path, allow_pickle=False, **arrays)
-        return
+        return np.savez_compressed(path, allow_pickle=False, **arrays)
     if path.endswith(".parquet"):
-        import pyarrow  # pyright: ignore[reportMissingImports]
-        import pyarrow.parquet  # pyright: ignore[reportMissingImports]
-
-        pyarrow.parquet.write_table(pyarrow.table(arrays), path)
-        return
+        table = required("pyarrow", path).table(arrays)
+        return required("pyarrow.parquet", path).write_table(table, path)
     with open(path, "w", encoding="utf-8", newline="") as file:
         mark = "," if path.endswith(".csv") else "\t"
         writer = csv.writer(file, delimiter=mark, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""What commands that run an algorithm share: their options, their graph, their report."""
+"""What commands that run an algorithm share: their graph, the timed call, their report."""
 
 from __future__ import annotations
 
@@ -13,22 +13,10 @@ from ..checking import check
 from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
 from ..graph import prepare
+from ..io.matrix_market import mirrored
 from .opening import open_graph, vertex_of
 from .output import check_output, save_table
 from .support import out_degrees, plan_of, reached_edges, timed, what_ran
-
-
-def add_running(sub: argparse.ArgumentParser) -> None:
-    """The options of every run."""
-    sub.add_argument("--backend", choices=("pallas", "cpu", "xla"), help="the fastest by default")
-    sub.add_argument("--repeat", type=int, default=5, help="timed calls after the first")
-
-
-def add_choice(sub: argparse.ArgumentParser, written: str) -> None:
-    """The options of every run of one algorithm; written: what `--output` is for."""
-    add_running(sub)
-    sub.add_argument("--method", help="name of an implementation; chosen by default")
-    sub.add_argument("--output", metavar="OUT", help=f"write {written}: .npz, .csv, .tsv, .parquet")
 
 
 class Run:
@@ -47,10 +35,9 @@ class Run:
         self.A = _both_directions(A) if getattr(args, "undirected", False) else A
         self.preparing, self.G = timed(lambda: prepare(self.A, for_=purposes), 0, "preparing")
 
-    @property
-    def edges(self) -> int:
-        """Those of the graph, undirected ones once."""
-        return reached_edges(self.G, np.ones(self.G.n, bool))
+    def edges(self, of: np.ndarray | None = None) -> int:
+        """Edges out of vertices (n,) bool, None for all; each undirected one once."""
+        return reached_edges(self.G, np.ones(self.G.n, bool) if of is None else of)
 
     def source(self) -> int:
         """The one asked for, or the vertex of largest out-degree."""
@@ -94,7 +81,7 @@ class Run:
             "entries": int(self.A.count),
             "symmetric": self.G.symmetric,
             "dtype": str(self.A.dtype),
-            "edges": self.edges,
+            "edges": self.edges(),
             "traversed_edges": traversed,
             "time_ms": ms,
             "compile_ms": max(self.timing.first_ms - ms, 0.0),
@@ -109,9 +96,8 @@ class Run:
 def _both_directions(A: SparseMatrix) -> SparseMatrix:
     """Every entry and its mirror image; the minimum where both are stored."""
     coo = A.to_scipy().tocoo()
-    row, col = np.concatenate([coo.row, coo.col]), np.concatenate([coo.col, coo.row])
-    values = np.concatenate([coo.data, coo.data])
-    return from_edges(row, col, values, shape=A.shape, dup=min_, format=A.format)
+    edges = mirrored(coo.row, coo.col, coo.data, "symmetric")
+    return from_edges(*edges, shape=A.shape, dup=min_, format=A.format)
 
 
 def _failure_of(result: Any) -> str | None:

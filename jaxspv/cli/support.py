@@ -73,21 +73,6 @@ def timed(
     return Timing(spent[0], tuple(spent[1:])), result
 
 
-def check_writable(path: str) -> None:
-    """Before any work is done: whether a file can be written.
-
-    Raises:
-        ValueError: it is a directory, its folder does not exist, or permission lacks.
-    """
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a directory, not a file to write.")
-    if not os.path.isdir(folder):
-        raise ValueError(f"cannot write {path}: there is no folder {folder}.")
-    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise ValueError(f"cannot write {path}: permission denied.")
-
-
 def out_degrees(G: Graph) -> np.ndarray:
     """(n,) stored entries of each row."""
     return np.diff(np.asarray(G.out.indptr))

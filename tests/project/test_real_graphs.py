@@ -11,7 +11,7 @@ from graph_files import graph_files
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.cli.main import main
+from jaxspv.cli._jaxspv_command import main
 
 FILES = graph_files() or [pytest.param(None, marks=pytest.mark.skip("no real graphs here"))]
 BUNDLED = ("karate", "jazz", "minnesota", "delaunay_n13")

@@ -11,7 +11,7 @@ import signal
 import sys
 
 import jaxspv as jsp
-from jaxspv.cli.main import main
+from jaxspv.cli._jaxspv_command import main
 from jaxspv.io import files
 
 CAPACITY = 1 << 30  # bytes of address space beyond those of the warm process; files are below 10 kB

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import jaxspv as jsp
-from jaxspv.cli.main import main
+from jaxspv.cli._jaxspv_command import main
 
 
 @pytest.fixture

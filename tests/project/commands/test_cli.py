@@ -15,8 +15,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.cli import _jaxspv_command
-from jaxspv.cli.main import _parser, main
+from jaxspv.cli._jaxspv_command import main
 from jaxspv.cli.output import bars, histogram
 from jaxspv.cli.support import reached_edges
 from jaxspv.formats import FORMATS
@@ -206,20 +205,6 @@ def test_bars_hold_all_that_there_is():
     counts = np.arange(100)
     rows = bars(counts)
     assert len(rows) == 12 and sum(c for _, c in rows) == counts.sum() and rows[0][0] == "0-8"
-
-
-def test_version_and_unknown_commands_are_answered_without_jax():
-    folder = pathlib.Path(_jaxspv_command.__file__).parent
-    for words, text in ((["--version"], "jaxspv "), (["color"], "invalid choice: 'color'")):
-        code = (
-            f"import sys; sys.path.insert(0, {str(folder)!r}); sys.argv = ['jaxspv', *{words!r}]; "
-            "import _jaxspv_command as c; c.main(); assert 'jax' not in sys.modules"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert text in done.stdout + done.stderr and "Traceback" not in done.stderr
-    parser = _parser()
-    choices = next(a.choices for a in parser._actions if a.choices)
-    assert set(_jaxspv_command.COMMANDS) == set(choices)
 
 
 def test_version(capsys):

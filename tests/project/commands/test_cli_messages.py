@@ -3,14 +3,17 @@
 import contextlib
 import io
 import os
+import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
 import jaxspv as jsp
-from jaxspv.cli import opening
-from jaxspv.cli.main import main
+from jaxspv.cli import _jaxspv_command, commands, opening
+from jaxspv.cli._jaxspv_command import main
+from jaxspv.formats import FORMATS
 
 pytestmark = pytest.mark.fast
 
@@ -63,3 +66,28 @@ def test_a_reader_that_ends_is_no_error():
     )
     os.close(write)
     assert done.returncode == 0 and "BrokenPipe" not in done.stderr, done.stderr
+
+
+def test_what_needs_no_graph_is_answered_without_jax():
+    folder = pathlib.Path(_jaxspv_command.__file__).parent
+    for words, text in (
+        (["--version"], "jaxspv "),
+        (["bfs", "--help"], "levels from a source"),
+        (["color"], "invalid choice: 'color'"),
+        (["bfs"], "arguments are required: FILE"),
+    ):
+        code = (
+            f"import sys, atexit; sys.path.insert(0, {str(folder)!r}); "
+            f"sys.argv = ['jaxspv', *{words!r}]; "
+            "atexit.register(lambda: print('jax' in sys.modules)); "
+            "import _jaxspv_command as c; c.main()"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert text in done.stdout + done.stderr and "Traceback" not in done.stderr
+        assert done.stdout.endswith("False\n")
+
+
+def test_every_command_has_its_words_and_its_function():
+    assert set(_jaxspv_command.COMMANDS) == set(commands.COMMANDS)
+    named = re.search("storage: (.*)", _jaxspv_command.OPTIONS["--format"]["help"])
+    assert named and {*named[1].replace(" (by default)", "").split(", ")} == set(FORMATS)

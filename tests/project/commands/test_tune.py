@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxspv.cli import main, tune
+from jaxspv.cli import tune
+from jaxspv.cli._jaxspv_command import main
 from jaxspv.generators import rmat
 from pallas_kernels import tuning
 from pallas_kernels.products.spmm import tile_for

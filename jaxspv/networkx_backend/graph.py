@@ -125,17 +125,34 @@ class ConvertedGraph:
         where = np.flatnonzero(kept if entries is None else kept & entries)
         place = np.cumsum(nodes, dtype=np.int32) - 1
         found = np.flatnonzero(nodes).tolist()
-        row, col = place[self.row[where]], place[self.col[where]]
-        names, kind = [self.nodes[v] for v in found], self._directed
-        part = ConvertedGraph(names, row, col, directed=kind, multigraph=self._multigraph)
-        part.values = {name: values[where] for name, values in self.values.items()}
-        part.graph = self.graph
-        if self.edge_data is not None:
-            part.edge_data = [self.edge_data[e] for e in where.tolist()]
-        if self.keys is not None:
-            part.keys = [self.keys[e] for e in where.tolist()]
+        part = self._of(where, place[self.row], place[self.col], [self.nodes[v] for v in found])
         if self.node_data is not None:
             part.node_data = [self.node_data[v] for v in found]
+        return part
+
+    def reverse(self, copy: bool = True) -> ConvertedGraph:
+        """The graph with all edges the other way, made once."""
+
+        def make() -> ConvertedGraph:
+            order = np.argsort(self.col, kind="stable")
+            made = self._of(order, self.col, self.row, self.nodes)
+            made.node_data = self.node_data
+            return made
+
+        return self.once("reverse", make)
+
+    def _of(
+        self, entries: np.ndarray, row: np.ndarray, col: np.ndarray, nodes: list
+    ) -> ConvertedGraph:
+        """A graph of some entries, in this order, with other ends and nodes."""
+        kind = {"directed": self._directed, "multigraph": self._multigraph}
+        part = ConvertedGraph(nodes, row[entries], col[entries], **kind)
+        part.values = {name: values[entries] for name, values in self.values.items()}
+        part.graph = self.graph
+        if self.edge_data is not None:
+            part.edge_data = [self.edge_data[e] for e in entries.tolist()]
+        if self.keys is not None:
+            part.keys = [self.keys[e] for e in entries.tolist()]
         return part
 
 

@@ -29,7 +29,7 @@ color connected_components descendants descendants_at_distance efficiency has_pa
 is_attracting_component is_bipartite is_branching is_connected is_forest is_strongly_connected
 is_tree is_weakly_connected node_connected_component number_attracting_components
 number_connected_components number_strongly_connected_components
-number_weakly_connected_components preferential_attachment predecessor sets
+number_weakly_connected_components sets
 single_source_shortest_path single_source_shortest_path_length single_target_shortest_path
 single_target_shortest_path_length strongly_connected_components tournament_is_strongly_connected
 weakly_connected_components""",
@@ -60,6 +60,8 @@ eccentricity floyd_warshall floyd_warshall_numpy global_efficiency gutman_index 
 harmonic_diameter hyper_wiener_index periphery radius schultz_index wiener_index""",
     0.25: "betweenness_centrality",
 }
+PAIRS = "jaccard_coefficient adamic_adar_index resource_allocation_index"
+PAIR_S = 3e-6  # of NetworkX's own function, for each pair of these
 BY_WEIGHT = 8.0  # how much longer a search by weights takes
 OF_CALL = {name: 1e-6 * t for t, names in MICROSECONDS.items() for name in names.split()}
 OF_SEARCH = {n: 1e-6 * t for t, names in MICROSECONDS_OF_A_SEARCH.items() for n in names.split()}
@@ -99,26 +101,17 @@ def arguments_of(name: str, args: tuple, kwargs: dict) -> dict[str, Any]:
     Raises:
         TypeError: they are not those of the function.
     """
-    positional, defaults, needed = _parameters(name)
-    given = dict(zip(positional, args, strict=False))
-    wrong = (kwargs.keys() & given.keys()) | (kwargs.keys() - defaults.keys() - {*positional})
-    found = {**defaults, **given, **kwargs}
-    if len(args) > len(positional) or wrong or not needed <= found.keys():
-        raise TypeError(f"{name}() has other arguments: {sorted(wrong or needed)}")
-    return found
+    found = _signature(name).bind(*args, **kwargs)
+    found.apply_defaults()
+    return found.arguments
 
 
 @functools.cache
-def _parameters(name: str) -> tuple[list[str], dict[str, Any], set[str]]:
-    """Names of positional parameters, defaults, and names of those without a default."""
+def _signature(name: str) -> inspect.Signature:
     from networkx.utils import backends
 
     registered: Any = vars(backends)["_registered_algorithms"]
-    function = registered[name].orig_func
-    parameters = inspect.signature(function).parameters.values()
-    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-    positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
-    return positional, defaults, {p.name for p in parameters} - defaults.keys()
+    return inspect.signature(registered[name].orig_func)
 
 
 def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
@@ -141,7 +134,8 @@ def _always_runs(name: str) -> bool:
 
 def _attributes(name: str) -> set[str]:
     """Arguments that name an attribute of edges; a distance without a default is a number."""
-    return {"weight", "distance"} & _parameters(name)[1].keys()
+    found = _signature(name).parameters.values()
+    return {"weight", "distance"} & {p.name for p in found if p.default is not p.empty}
 
 
 class _Spent:
@@ -219,6 +213,8 @@ def _seconds(name: str, arguments: dict[str, Any]) -> float:
         open_ends = (given("source") is None) + (given("target") is None)
         pair = OF_CALL[name] / BY_WEIGHT * factor
         return (0.1 * pair, pair, pair * len(G))[open_ends]
+    if name in PAIRS.split() and hasattr(pairs := arguments["ebunch"], "__len__"):
+        return PAIR_S * len(pairs) / max(_size(G, 8 * len(pairs)), 1)  # of 8 or more: no gain
     return OF_CALL[name]
 
 
@@ -285,10 +281,10 @@ def _directed(arguments: dict[str, Any]) -> str | None:
 
 
 def _hits(arguments: dict[str, Any]) -> str | None:
-    if "method" in arguments:
+    if arguments.get("method", "svd") != "svd":
         return None
     if not arguments["normalized"]:
-        return "`normalized` is false: this release of NetworkX leaves the sign of vectors open"
+        return "`normalized` is false: the sign of singular vectors is open"
     few = "`max_iter` is below 100: it counts steps of ARPACK, which may not converge then"
     return few if arguments["max_iter"] < 100 else None
 
@@ -311,7 +307,7 @@ REFUSED: dict[str, tuple[Refusal, ...]] = {
         _given("e", "sp", why="there is nothing left to search"),
         _null_graph,
     ),
-    "jaccard_coefficient adamic_adar_index resource_allocation_index preferential_attachment": (
+    PAIRS: (
         lambda a: (
             "`ebunch` is None: all pairs that are not joined" if a["ebunch"] is None else None
         ),

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import networkx as nx
+from networkx.utils import backends
 
 from .._core.eager.compilation_cache import cache_folder, enable_compilation_cache
 from .info import setting
@@ -42,6 +45,26 @@ def enter(**functions: Callable[..., Any]) -> None:
     """Enters functions by NetworkX's names, whatever theirs are, as `implements`."""
     for name, function in functions.items():
         implements(function, name)
+
+
+class _Here:
+    """`nx` within NetworkX's functions that run here: this backend's functions, else NetworkX's."""
+
+    def __getattr__(self, name: str) -> Any:
+        return FUNCTIONS.get(name) or getattr(nx, name)
+
+
+def composed(names: str) -> None:
+    """Enters NetworkX's own functions, with those of this backend in place of what they call.
+
+    They must do no more with a graph than call functions that are entered already.
+    """
+    for name in names.split():
+        own: Any = vars(backends)["_registered_algorithms"][name].orig_func
+        known = {**own.__globals__, **FUNCTIONS, "nx": _Here()}
+        function = types.FunctionType(own.__code__, known, name, own.__defaults__, own.__closure__)
+        function.__kwdefaults__ = own.__kwdefaults__
+        implements(function)
 
 
 @functools.cache

@@ -217,6 +217,10 @@ def test_a_few_searches_of_many_are_left_to_networkx(new_process):
     assert "conversion" in why("betweenness_centrality", k=1)
     assert why("betweenness_centrality", k=300) is True
     assert why("betweenness_centrality", k=100, weight="w") is True
+    assert "conversion" in why("jaccard_coefficient", [(0, 1)])
+    many = [(0, k) for k in range(1, 5_000)]
+    info.spent.calls.add(("jaccard_coefficient", 13, 13))
+    assert why("jaccard_coefficient", many * 100) is True
 
 
 WITHOUT_JAX = """

@@ -143,13 +143,6 @@ CALLS = {  # name -> its calls
         call(personalization=lambda G: {first(G): 1, last(G): 2}, tol=1e-13, max_iter=400),
     ],
     "periphery": [call(), call(weight="weight"), call(usebounds=True)],
-    "predecessor": [
-        *CUTOFF,
-        call(first, last),
-        call(first, return_seen=True),
-        call(first, last, return_seen=True),
-    ],
-    "preferential_attachment": PAIRS,
     "radius": [call(), call(weight="weight"), call(usebounds=True)],
     "resource_allocation_index": PAIRS,
     "schultz_index": WEIGHT,

@@ -1,6 +1,13 @@
-"""The functions of NetworkX that run here; entered by `implements` or `enter`."""
+"""The functions of NetworkX that run here; entered by `implements`, `enter` or `composed`."""
 
+from ..registry import composed
 from . import partitions as partitions
 from .connectivity import components, cores  # noqa: F401 - entered by their import
-from .paths import generic, measures, unweighted, weighted  # noqa: F401
+from .paths import measures, unweighted, weighted  # noqa: F401
 from .scores import centralities, clusters, link_prediction  # noqa: F401
+
+composed("single_source_dijkstra multi_source_dijkstra_path single_source_bellman_ford_path")
+composed("single_source_dijkstra_path single_source_dijkstra_path_length dijkstra_path")
+composed("bellman_ford_path all_pairs_shortest_path shortest_path shortest_path_length has_path")
+composed("efficiency descendants_at_distance bfs_successors average_clustering")
+composed("is_attracting_component is_bipartite sets")

@@ -76,12 +76,6 @@ def _attracting(G: ConvertedGraph) -> list[set]:
     return [part for part, first in parts if first not in left]
 
 
-def _is_attracting(G: ConvertedGraph) -> bool:
-    """Whether the graph is one strong component."""
-    found = _attracting(G)
-    return len(found) == 1 and len(found[0]) == len(G)
-
-
 def _is_acyclic(G: ConvertedGraph) -> bool:
     """Whether no walk comes back."""
     return G.is_directed() and not G.loops and _count(G, strong_membership) == len(G)
@@ -114,7 +108,6 @@ def _is_tree(G: ConvertedGraph) -> bool:
 enter(
     attracting_components=lambda G: iter(_attracting(G)),
     number_attracting_components=lambda G: len(_attracting(G)),
-    is_attracting_component=_is_attracting,
     is_directed_acyclic_graph=_is_acyclic,
     tournament_is_strongly_connected=_is_strong_tournament,
     is_forest=_is_forest,
@@ -212,32 +205,9 @@ def _colors(G: ConvertedGraph) -> np.ndarray | None:
     return None if (parity[G.row] == parity[G.col]).any() else parity
 
 
-def _color(G: ConvertedGraph) -> np.ndarray:
-    if (found := G.once("colors", lambda: _colors(G))) is None:
-        raise nx.NetworkXError("Graph is not bipartite.")
-    return found
-
-
 @implements
 def color(G):
     """0 or 1, different at both ends of every edge."""
-    return by_node(G, _color(G))
-
-
-@implements
-def is_bipartite(G):
-    """Whether two colors do."""
-    return G.once("colors", lambda: _colors(G)) is not None
-
-
-@implements
-def sets(G, top_nodes=None):
-    """The nodes of either color."""
-    if top_nodes is not None:
-        top = set(top_nodes)
-        return top, set(G.nodes) - top
-    check_not_null(G)
-    if membership(G).any():
-        raise nx.AmbiguousSolution("Disconnected graph: Ambiguous solution for bipartite sets.")
-    found = _color(G)
-    return set(labels(G, np.flatnonzero(found))), set(labels(G, np.flatnonzero(found == 0)))
+    if (found := G.once("colors", lambda: _colors(G))) is None:
+        raise nx.NetworkXError("Graph is not bipartite.")
+    return by_node(G, found)

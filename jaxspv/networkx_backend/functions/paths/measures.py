@@ -14,7 +14,7 @@ from ...graph import ConvertedGraph
 from ...products import degrees
 from ...registry import enter, implements
 from ...results import check_not_null, labels, vertex
-from ...searches import all_distances, all_levels, levels
+from ...searches import all_distances, all_levels
 from ...views import Direction
 from ..connectivity.components import is_strong, membership
 
@@ -148,16 +148,6 @@ enter(  # of the distances d of all pairs
     schultz_index=_index(lambda d, own, degree: d * (own + degree)),
     gutman_index=_index(lambda d, own, degree: d * own * degree),
 )
-
-
-@implements
-def efficiency(G, u, v):
-    """1 / distance, 0 where there is no path."""
-    for node, name in ((u, "Source"), (v, "Target")):
-        if node not in G:
-            raise nx.NodeNotFound(f"{name} {node} is not in G")
-    hops = int(levels(G, G.index[u], target=G.index[v])[G.index[v]])
-    return 0 if hops < 0 else 1 / hops
 
 
 @implements

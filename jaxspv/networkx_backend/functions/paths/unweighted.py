@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
 from ...graph import ConvertedGraph
-from ...registry import double_precision, enter, implements
+from ...registry import enter, implements
 from ...results import ascending, ends, labels, pairs, path_to, paths, vertex
 from ...searches import all_levels, bfs_tree, levels, queue
 from ...views import Direction
@@ -71,19 +69,6 @@ def all_pairs_shortest_path_length(G, cutoff=None):
 
 
 @implements
-def all_pairs_shortest_path(G, cutoff=None):
-    """Paths between all pairs."""
-
-    def each() -> Iterator[tuple[Any, dict]]:
-        for s, node in enumerate(G.nodes):
-            with double_precision():
-                found = _paths(G, s, "out", cutoff)
-            yield node, found
-
-    return each()
-
-
-@implements
 def bidirectional_shortest_path(G, source, target):
     """A path of fewest edges; if there are several, NetworkX may give another one."""
     s, t = ends(G, source, target)
@@ -91,13 +76,6 @@ def bidirectional_shortest_path(G, source, target):
     if found[t] < 0:
         raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
     return path_to(G, parents, t)
-
-
-@implements
-def has_path(G, source, target):
-    """Whether the target is reached from the source."""
-    s, t = ends(G, source, target)
-    return bool(levels(G, s, target=t)[t] >= 0)
 
 
 def _start(G: ConvertedGraph, source: Any) -> int:
@@ -119,20 +97,9 @@ enter(
 
 
 @implements
-def descendants_at_distance(G, source, distance):
-    """The vertices at a distance of exactly `distance` edges."""
-    if source not in G:
-        raise nx.NetworkXError(f"The node {source} is not in the graph.")
-    found = levels(G, G.index[source])
-    return set(labels(G, np.flatnonzero((found >= 0) & (found == distance))))
-
-
-@implements
 def bfs_layers(G, sources):
     """The layers of a search from one source or several."""
-    starts = list(
-        {sources} if sources in G else set(sources)
-    )  # in the order of the set, as in NetworkX
+    starts = list({sources} if sources in G else set(sources))  # in the set's order, as NetworkX
     for source in starts:
         if source not in G:
             raise nx.NetworkXError(f"The node {source} is not in the graph.")
@@ -143,46 +110,10 @@ def bfs_layers(G, sources):
     return (labels(G, layer) for layer in queue(G, near, first=first)[0])
 
 
-def _tree(G: ConvertedGraph, source: Any, depth_limit: int | None) -> Iterator[tuple[Any, Any]]:
-    """(parent, child) in the order in which a queue reaches the children."""
+@implements
+def bfs_edges(G, source, reverse=False, depth_limit=None, sort_neighbors=None):
+    """(parent, node) in the order in which a queue reaches the nodes."""
     found = levels(G, _start(G, source))
     layers, parents = queue(G, np.where(within(found, depth_limit), found, -1))
     children = np.concatenate(layers)[1:]
     return zip(labels(G, parents[children]), labels(G, children), strict=True)
-
-
-@implements
-def bfs_edges(G, source, reverse=False, depth_limit=None, sort_neighbors=None):
-    """(parent, node) in the order of the search."""
-    return _tree(G, source, depth_limit)
-
-
-@implements
-def bfs_successors(G, source, depth_limit=None, sort_neighbors=None):
-    """(node, its children) in the order of the search."""
-    tree = _tree(G, source, depth_limit)
-    grouped = [(p, [c for _, c in e]) for p, e in itertools.groupby(tree, key=lambda e: e[0])]
-    return iter(grouped or [(source, [])])
-
-
-@implements
-def predecessor(G, source, target=None, cutoff=None, return_seen=None):
-    """All predecessors on paths of fewest edges."""
-    s = vertex(G, source, f"Source {source} not in G")
-    found = levels(G, s)
-    beyond = (found > 1) & (cutoff <= found - 1) if cutoff else False
-    layers, _ = queue(G, np.where(beyond, -1, found))
-    order = np.concatenate(layers)
-    place = np.full(len(G), -1)
-    place[order] = np.arange(len(order))
-    known = (place[G.row] >= 0) & (place[G.col] >= 0) & (found[G.row] + 1 == found[G.col])
-    edges = np.unique(np.stack([place[G.col[known]], place[G.row[known]]], axis=1), axis=0)
-    above: dict[Any, list] = {node: [] for node in labels(G, order)}
-    names = list(above)
-    for head, tail in edges.tolist():
-        above[names[head]].append(names[tail])
-    if target is None:
-        return (above, pairs(G, order, found)) if return_seen else above
-    if not return_seen:
-        return above.get(target, [])
-    return (above[target], int(found[G.index[target]])) if target in above else ([], -1)

@@ -63,10 +63,11 @@ def _starts(G: ConvertedGraph, sources: Iterable) -> list[int]:
     return [vertex(G, s, f"Node {s} not found in graph") for s in dict.fromkeys(sources)]
 
 
-def _from_several(G: ConvertedGraph, starts: list[int], weight: str | None) -> Tree:
-    """From the nearest of several vertices: from one with edges of length 0 to all of them."""
+def _from_several(G: ConvertedGraph, sources: Iterable, weight: str | None, target=None) -> Tree:
+    """From the nearest of several nodes: from a vertex with edges of length 0 to all of them."""
+    starts = _starts(G, sources)
     if len(starts) == 1:
-        return Tree(G, weight, *distances(G, weight, starts[0]))
+        return Tree(G, weight, *distances(G, weight, starts[0], target=G.index.get(target)))
     lengths(G, weight)  # looks at the values
     n = len(G)
     row, col, values = joined(n, G.row, G.col, G.weights(weight).astype(float), np.minimum)
@@ -80,27 +81,23 @@ def _from_several(G: ConvertedGraph, starts: list[int], weight: str | None) -> T
 
 @implements
 def multi_source_dijkstra(G, sources, target=None, cutoff=None, weight="weight"):
-    """Lengths and paths from the nearest of several sources."""
-    starts = _starts(G, sources)
-    if target in sources:
+    """Lengths and paths from the nearest of several sources, or to one target."""
+    if sources and target in sources:
+        _starts(G, sources)
         return 0, [target]
-    found = _from_several(G, starts, weight)
+    found = _from_several(G, sources, weight, target)
     if target is None:
         return found.both(cutoff)
     return found.to(target, f"No path to {target}.", cutoff)
 
 
-def _part_from_several(G, sources, cutoff=None, weight="weight", *, part):
-    """Lengths or paths from the nearest of several sources."""
-    return part(_from_several(G, _starts(G, sources), weight), cutoff)
+@implements
+def multi_source_dijkstra_path_length(G, sources, cutoff=None, weight="weight"):
+    """Lengths from the nearest of several sources."""
+    return _from_several(G, sources, weight).lengths(cutoff)
 
 
-def _dijkstra(G: ConvertedGraph, source: Any, weight: str | None) -> Tree:
-    s = vertex(G, source, f"Node {source} not found in graph")
-    return Tree(G, weight, *distances(G, weight, s))
-
-
-def _between(G, source, target, weight, text, *, cutoff=None, negative=False) -> tuple[Any, list]:
+def _between(G, source, target, weight, text, *, negative=False) -> tuple[Any, list]:
     """Length and path from one node to another; text: of the error if there is none."""
     text_of_source = f"Node {source} not found in graph"
     if negative and source != target:
@@ -111,26 +108,7 @@ def _between(G, source, target, weight, text, *, cutoff=None, negative=False) ->
     # a search that stops at the target does not see every negative cycle
     t = None if negative else G.index.get(target)
     found = distances(G, weight, s, target=t, negative=negative)
-    return Tree(G, weight, *found).to(target, text, cutoff)
-
-
-@implements
-def single_source_dijkstra(G, source, target=None, cutoff=None, weight="weight"):
-    """Lengths and paths from the source, or to one target."""
-    if target is None:
-        return _dijkstra(G, source, weight).both(cutoff)
-    return _between(G, source, target, weight, f"No path to {target}.", cutoff=cutoff)
-
-
-def _part_from_one(G, source, cutoff=None, weight="weight", *, part):
-    """Lengths or paths from the source."""
-    return part(_dijkstra(G, source, weight), cutoff)
-
-
-@implements
-def dijkstra_path(G, source, target, weight="weight"):
-    """A shortest path."""
-    return _between(G, source, target, weight, f"No path to {target}.")[1]
+    return Tree(G, weight, *found).to(target, text)
 
 
 @implements
@@ -217,10 +195,15 @@ def _part_from_each(G, cutoff=None, weight="weight", *, part, negative=False):
     return each()
 
 
-def _bellman_ford(G, source, weight="weight", *, part):
-    """Lengths or paths from the source; lengths may be negative."""
+def _bellman_ford(G: ConvertedGraph, source: Any, weight: str | None) -> Tree:
     s = vertex(G, source, f"Source {source} not in G")
-    return part(Tree(G, weight, *distances(G, weight, s, negative=True)))
+    return Tree(G, weight, *distances(G, weight, s, negative=True))
+
+
+@implements
+def single_source_bellman_ford_path_length(G, source, weight="weight"):
+    """Lengths from the source; they may be negative."""
+    return _bellman_ford(G, source, weight).lengths()
 
 
 def _bellman_ford_from_each(G, weight="weight", *, part):
@@ -228,14 +211,8 @@ def _bellman_ford_from_each(G, weight="weight", *, part):
 
 
 enter(
-    multi_source_dijkstra_path=functools.partial(_part_from_several, part=Tree.paths),
-    multi_source_dijkstra_path_length=functools.partial(_part_from_several, part=Tree.lengths),
-    single_source_dijkstra_path=functools.partial(_part_from_one, part=Tree.paths),
-    single_source_dijkstra_path_length=functools.partial(_part_from_one, part=Tree.lengths),
     all_pairs_dijkstra=functools.partial(_part_from_each, part=Tree.both),
     all_pairs_dijkstra_path=functools.partial(_part_from_each, part=Tree.paths),
-    single_source_bellman_ford_path=functools.partial(_bellman_ford, part=Tree.paths),
-    single_source_bellman_ford_path_length=functools.partial(_bellman_ford, part=Tree.lengths),
     all_pairs_bellman_ford_path=functools.partial(_bellman_ford_from_each, part=Tree.paths),
     all_pairs_bellman_ford_path_length=functools.partial(
         _bellman_ford_from_each, part=Tree.lengths
@@ -247,17 +224,11 @@ enter(
 def single_source_bellman_ford(G, source, target=None, weight="weight"):
     """Lengths and paths from the source, or to one target; lengths may be negative."""
     if target is None:
-        return _bellman_ford(G, source, weight, part=Tree.both)
+        return _bellman_ford(G, source, weight).both()
     if source == target:
         vertex(G, source, f"Node {source} is not found in the graph")
     text = f"Target {target} cannot be reached from given sources"
     return _between(G, source, target, weight, text, negative=True)
-
-
-@implements
-def bellman_ford_path(G, source, target, weight="weight"):
-    """A shortest path; lengths may be negative."""
-    return single_source_bellman_ford(G, source, target, weight)[1]
 
 
 @implements

@@ -82,12 +82,3 @@ def _symmetric(G: ConvertedGraph, weight: str | None):
 def clustering(G, nodes=None, weight=None):
     """The share of the pairs of neighbors of each node that are joined."""
     return chosen(G, nodes, _coefficients(G, weight))
-
-
-@implements
-def average_clustering(G, nodes=None, weight=None, count_zeros=True):
-    """The mean of the coefficients."""
-    values = list(chosen(G, nodes, _coefficients(G, weight)).values())
-    if not count_zeros:
-        values = [v for v in values if abs(v) > 0]
-    return sum(values) / len(values)

@@ -12,20 +12,15 @@ from ...products import common_neighbors, degrees
 from ...registry import implements
 
 
-def _vertices(G: ConvertedGraph, ebunch: Any) -> tuple[list, np.ndarray, np.ndarray]:
-    """The pairs and the vertices of both ends."""
+def _scores(G: ConvertedGraph, ebunch: Any, share: np.ndarray) -> tuple[list, np.ndarray, Any, Any]:
+    """The pairs, for each the sum of `share` over common neighbors, and its vertices."""
     pairs = [(u, v) for u, v in ebunch]
     for pair in pairs:
         for node in pair:
             if node not in G:
                 raise nx.NodeNotFound(f"Node {node} not in G.")
     ends = np.array([(G.index[u], G.index[v]) for u, v in pairs], np.int32).reshape(-1, 2)
-    return pairs, ends[:, 0], ends[:, 1]
-
-
-def _scores(G: ConvertedGraph, ebunch: Any, share: np.ndarray) -> tuple[list, np.ndarray, Any, Any]:
-    """The pairs, for each the sum of `share` over common neighbors, and its vertices."""
-    pairs, u, v = _vertices(G, ebunch)
+    u, v = ends.T
     if (u == v).any() or G.loops:
         raise NotImplementedError("a pair of a node with itself, or a self loop")
     return pairs, common_neighbors(G, u, v, share), u, v
@@ -57,11 +52,3 @@ def resource_allocation_index(G, ebunch=None):
     """The sum of 1 / degree over common neighbors."""
     pairs, found, _, _ = _scores(G, ebunch, 1 / np.maximum(degrees(G), 1))
     return _triples(pairs, found)
-
-
-@implements
-def preferential_attachment(G, ebunch=None):
-    """The product of the degrees."""
-    pairs, u, v = _vertices(G, ebunch)
-    degree = degrees(G)
-    return _triples(pairs, degree[u] * degree[v])

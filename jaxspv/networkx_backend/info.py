@@ -323,6 +323,7 @@ REFUSED: dict[str, tuple[Refusal, ...]] = {
     "bfs_successors": NO_ORDER,
     "pagerank": (NO_START, _given("dangling", why="dangling nodes follow the personalization")),
     "hits": (NO_START, _null_graph, _hits),
+    "eigenvector_centrality katz_centrality": (NO_START,),
     "astar_path astar_path_length": (
         _given("heuristic", "cutoff", why="where it is not admissible, paths depend on it"),
     ),

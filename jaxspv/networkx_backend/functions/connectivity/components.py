@@ -14,7 +14,6 @@ from ....algorithms.connectivity.strong import strongly_connected_components as 
 from ....algorithms.trees.forest import minimum_spanning_forest
 from ....checking import check
 from ...graph import ConvertedGraph, convert_to_nx
-from ...products import mutual
 from ...registry import enter, implements
 from ...results import by_node, check_not_null, groups, labels
 from ...searches import levels
@@ -84,7 +83,8 @@ def _is_acyclic(G: ConvertedGraph) -> bool:
 def _is_strong_tournament(G: ConvertedGraph) -> bool:
     """Whether each node of a tournament reaches every other."""
     n = len(G)
-    if G.loops or len(G.row) != n * (n - 1) // 2 or mutual(G).any():
+    pairs = np.unique(np.sort(np.stack([G.row, G.col], 1), axis=1), axis=0)
+    if G.loops or not len(pairs) == len(G.row) == n * (n - 1) // 2:
         raise NotImplementedError("it is no tournament")
     return n == 0 or _count(G, strong_membership) == 1
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 
-from ....algorithms.bfs.api import bfs
 from ....algorithms.components.api import connected_components as components_of
+from ....algorithms.connectivity.bipartite import bipartition
 from ....algorithms.connectivity.strong import strongly_connected_components as strong_of
 from ....algorithms.trees.forest import minimum_spanning_forest
 from ....checking import check
@@ -17,7 +17,7 @@ from ...graph import ConvertedGraph, convert_to_nx
 from ...registry import enter, implements
 from ...results import by_node, check_not_null, groups, labels
 from ...searches import levels
-from ...views import joined, on_device, pattern
+from ...views import on_device, pattern
 
 
 def membership(G: ConvertedGraph) -> np.ndarray:
@@ -186,23 +186,15 @@ enter(
 
 
 def _colors(G: ConvertedGraph) -> np.ndarray | None:
-    """(n,) 0 or 1, 1 at the first node of a component that has an edge (out); None: impossible.
-
-    The roots are the vertices next to one more, from which the search starts.
-    """
-    n = len(G)
-    if n == 0 or not len(G.row):
-        return np.zeros(n, np.int64)
-    has_edges = np.unique(G.row)
-    _, where = np.unique(membership(G)[has_edges], return_index=True)
-    roots = has_edges[where].astype(np.int32)
-    row = np.concatenate([G.row, G.col, np.full(len(roots), n, np.int32)])
-    col = np.concatenate([G.col, G.row, roots])
-    row, col, _ = joined(n + 1, row, col, np.ones(len(row), np.int64), np.maximum)
-    graph = on_device(n + 1, row, col, np.ones(len(row), np.float32))
-    levels = np.asarray(check(bfs(graph, n, parents=False)).levels)[:n]
-    parity = np.where(levels >= 0, levels % 2, 0)
-    return None if (parity[G.row] == parity[G.col]).any() else parity
+    """(n,) 0 or 1, 1 at the first node of a component that has an edge (out); None: impossible."""
+    found = bipartition(pattern(G, "both"))
+    if not bool(found.bipartite):
+        return None
+    sides, of, tails = np.asarray(found.sides)[: len(G)], membership(G), np.unique(G.row)
+    roots = tails[np.unique(of[tails], return_index=True)[1]]
+    of_root = np.full(len(G), -1)
+    of_root[of[roots]] = sides[roots]
+    return (sides == of_root[of]).astype(np.int64)
 
 
 @implements

@@ -9,6 +9,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import optax
 
 import jaxspv as jsp
@@ -68,7 +69,9 @@ assert last < first / 10, "learning failed"
 # gradient is zero, and no observation says anything about them.
 
 # %%
-ax = jsp.plot.convergence({"mean squared error of a trip": values})
+ax = plt.subplots(layout="constrained")[1]
+ax.semilogy(values)
+ax.set(xlabel="step", ylabel="mean squared error of a trip")
 
 # %%
 learnt = jax.nn.softplus(theta)

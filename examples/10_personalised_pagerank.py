@@ -89,5 +89,8 @@ for damping in (0.5, 0.85, 0.95):
     steps[f"damping {damping}"] = [
         float(jnp.abs(b - a).sum()) for a, b in zip(scores, scores[1:], strict=False)
     ]
-ax = jsp.plot.convergence(steps, plt.subplots(layout="constrained")[1], tol=1e-6)
-ax.set_ylabel("L1 change")
+ax = plt.subplots(layout="constrained")[1]
+for name, changes in steps.items():
+    ax.semilogy(changes, label=name)
+ax.set(xlabel="step", ylabel="L1 change")
+ax.legend(frameon=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
@@ -51,9 +52,7 @@ class Until:
 
     def conditions(self) -> list[Until]:
         """The conditions that are joined, from left to right."""
-        if self.parts:
-            return [c for part in self.parts for c in part.conditions()]
-        return [self]
+        return self.folded(lambda c: [c], operator.add, operator.add)
 
     def postfix(self) -> list[tuple[Kind, Any]]:
         """(kind, value) of its conditions, each `or` and `and` behind its two sides."""
@@ -77,11 +76,21 @@ class Until:
         numbers = iter(bounds)
 
         def replaced(c: Until) -> Until:
-            if c.parts:
-                return dataclasses.replace(c, parts=tuple(replaced(part) for part in c.parts))
             return dataclasses.replace(c, value=next(numbers)) if c.kind == "max_iterations" else c
 
-        return replaced(self)
+        return self.folded(replaced)
+
+    def folded(
+        self,
+        of: Callable[[Until], Any],
+        either: Callable[[Any, Any], Any] = operator.or_,
+        both: Callable[[Any, Any], Any] = operator.and_,
+    ) -> Any:
+        """What `of` gives for each condition, from left to right, joined as these are."""
+        if not self.parts:
+            return of(self)
+        sides = [part.folded(of, either, both) for part in self.parts]
+        return either(*sides) if self.kind == "or" else both(*sides)
 
     def in_kernel(
         self, bounds: Sequence[int | None]
@@ -110,15 +119,9 @@ class Until:
     def limit_of(self, values: Sequence[Any], infinity: Any, minimum: Any, maximum: Any) -> Any:
         """`limit` from the values at `targets()`, which `minimum` and `maximum` understand."""
         at = iter(values)
-
-        def value(c: Until):
-            if c.kind == "or":
-                return minimum(value(c.parts[0]), value(c.parts[1]))
-            if c.kind == "and":
-                return maximum(value(c.parts[0]), value(c.parts[1]))
-            return next(at) if c.kind == "reached" else infinity
-
-        return value(self)
+        return self.folded(
+            lambda c: next(at) if c.kind == "reached" else infinity, minimum, maximum
+        )
 
     def holds(
         self,
@@ -139,12 +142,6 @@ class Until:
         flags = iter(reached)
 
         def value(c: Until):
-            if c.kind == "or":
-                left, right = value(c.parts[0]), value(c.parts[1])
-                return left | right
-            if c.kind == "and":
-                left, right = value(c.parts[0]), value(c.parts[1])
-                return left & right
             if c.kind == "reached":
                 return next(flags)
             if c.kind == "unchanged":
@@ -153,7 +150,7 @@ class Until:
                 return (residual <= c.value) & (iteration >= c.minimum)
             return iteration >= c.value
 
-        return value(self)
+        return self.folded(value)
 
 
 def reached(node: Count) -> Until:
@@ -251,13 +248,11 @@ def check_until(
             raise ValueError(
                 f"`until` of {algorithm} understands {', '.join(kinds)}; got {condition!r}."
             )
-    return until if n is None else _within_graph(until, n)
+    return until if n is None else until.folded(lambda c: _within_graph(c, n))
 
 
 def _within_graph(until: Until, n: int) -> Until:
-    """`until` with the nodes of `reached` in range, or n."""
-    if until.parts:
-        return dataclasses.replace(until, parts=tuple(_within_graph(p, n) for p in until.parts))
+    """A condition with the node of `reached` in range, or n."""
     node = until.value
     if until.kind != "reached":
         return until

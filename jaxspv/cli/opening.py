@@ -41,8 +41,15 @@ def open_graph(args: argparse.Namespace) -> SparseMatrix:
         raise ValueError(f"`--labels` and `--columns` are for lists of edges; {name} is none.")
     if not os.path.exists(name) and name in datasets.REGISTRY:
         return datasets.load(name, **show)
-    if os.path.exists(name) or ":" not in name:
-        return files.load(name, **show)
+    if name.endswith(".npz"):
+        return files.load_npz(name, format=format)
+    if name.endswith((".mtx", ".mtx.gz")) or name in files.bundled_names():
+        return files.read_mtx(name, **show)
+    if os.path.exists(name):
+        raise ValueError(f"FILE must end in .mtx, .npz or as a list of edges does; got {name}.")
+    if ":" not in name:
+        known = ", ".join(files.bundled_names())
+        raise FileNotFoundError(f"no file and no bundled graph is called {name!r}; known: {known}.")
     kind, *sizes = name.split(":")
     if kind not in GENERATORS:
         raise ValueError(f"no generator is called {kind!r}; known are {', '.join(GENERATORS)}.")

@@ -191,31 +191,6 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
     return loaded if format is None else loaded.asformat(format)
 
 
-def load(path: str | os.PathLike[str], *, format: str = "csr", progress: bool = False) -> Any:
-    """A matrix from a file by its suffix, or a bundled graph by its name.
-
-    Raises:
-        FileNotFoundError: neither a file nor a bundled graph.
-        ValueError: the suffix is not known, or the file is broken.
-
-    >>> load("karate", format="coo")
-    COO(float32[156], shape=(34, 34))
-    """
-    name = str(path)
-    if not os.path.exists(name) and name in bundled_names():
-        path = bundled(name)
-    if str(path).endswith((".mtx", ".mtx.gz")):
-        return read_mtx(path, format=format, progress=progress)
-    if str(path).endswith(".npz"):
-        return load_npz(path, format=format)
-    if not os.path.exists(name):
-        raise FileNotFoundError(
-            f"no file and no bundled graph is called {name!r}; bundled: "
-            f"{', '.join(bundled_names())}."
-        )
-    raise ValueError(f"`path` must end in one of .mtx, .mtx.gz, .npz; got {name}.")
-
-
 def bundled_names() -> list[str]:
     """Names of the small real graphs that come with the package.
 

@@ -4,5 +4,4 @@ from .graphs import draw as draw
 from .matrices import degree_distribution as degree_distribution
 from .matrices import spy as spy
 from .matrices import tiles as tiles
-from .runs import convergence as convergence
 from .runs import frontier as frontier

@@ -1,15 +1,14 @@
-"""Pictures of runs: the frontier of a search level by level, and how an iteration converges."""
+"""Pictures of runs: the frontier of a search level by level."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..algorithms.bfs.api import bfs
 from ..graph import Graph, prepare
-from .axes import BLUE, GREY, ORANGE, axes_or_new, legend_above, titled
+from .axes import BLUE, ORANGE, axes_or_new, legend_above, titled
 
 
 def directions(G: Graph, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -62,41 +61,4 @@ def frontier(G: Any, source: int, ax: Any = None) -> Any:
         ax.set_yscale("log")
     legend_above(ax)
     titled(ax, f"{len(size)} levels reach {int(size.sum()):,} of {G.n:,} vertices")
-    return ax
-
-
-def convergence(
-    values: Sequence[Any] | dict[str, Sequence[Any]], ax: Any = None, *, tol: float | None = None
-) -> Any:
-    """A quantity that falls, such as a residual or a loss, on a scale of logarithms.
-
-    Args:
-        values: a number a step; or name -> such a sequence, a line each.
-        ax: matplotlib axes; a new figure's by default.
-        tol: drawn as a dashed line.
-
-    Returns:
-        The axes. What is not positive has no place on the scale and is left out.
-
-    Raises:
-        ValueError: a sequence is empty or holds no number.
-
-    >>> import jaxspv as jsp
-    >>> from matplotlib.figure import Figure
-    >>> ax = jsp.plot.convergence([1.0, 0.1, 0.01], Figure().subplots(), tol=1e-3)
-    >>> ax.get_yscale(), len(ax.lines)
-    ('log', 2)
-    """
-    lines = values if isinstance(values, dict) else {"": values}
-    ax = axes_or_new(ax)
-    for name, line in lines.items():
-        y = np.asarray(line, np.float64)
-        if y.ndim != 1 or not len(y):
-            raise ValueError(f"`values` must be numbers, one a step; got shape {y.shape}.")
-        ax.plot(np.arange(1, len(y) + 1), np.where(y > 0, y, np.nan), label=name or None)
-    if tol is not None:
-        ax.axhline(tol, color=GREY, linestyle="--", linewidth=1, label=f"tol {tol:g}")
-    ax.set(yscale="log", xlabel="step")
-    if tol is not None or any(lines):
-        ax.legend(frameon=False)
     return ax

@@ -43,9 +43,6 @@ KINDS = {
     ),
     "frontier": lambda ax: jsp.plot.frontier(jsp.generators.rmat(jax.random.key(0), 10, 8), 0, ax),
     "tiles": lambda ax: jsp.plot.tiles(jsp.generators.rmat(jax.random.key(0), 9, 8), ax, nt=16),
-    "convergence": lambda ax: jsp.plot.convergence(
-        {"slow": 0.9 ** np.arange(40), "fast": 0.5 ** np.arange(40)}, ax, tol=1e-6
-    ),
     "draw": draw,
 }
 WRONG = {  # what must not pass for it: another source, one entry less, other colours

@@ -4,7 +4,6 @@ import builtins
 import re
 
 import jax
-import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pytest
@@ -76,13 +75,6 @@ def test_tiles_are_counted(ax):
     assert ax.get_title() == "2 of 16 tiles hold entries"
 
 
-def test_convergence_of_one_line_and_of_several(ax):
-    jsp.plot.convergence({"a": [1, 0.5, 0], "b": jnp.array([2.0, 1.0])}, ax, tol=0.1)
-    assert ax.get_yscale() == "log" and len(ax.lines) == 3
-    assert np.isnan(ax.lines[0].get_ydata()[2])
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["a", "b", "tol 0.1"]
-
-
 def test_draw_places_vertices_and_edges(ax, star):
     pos = np.random.default_rng(0).random((15, 2))
     values = np.where(np.arange(15) < 9, np.arange(15), np.inf)
@@ -126,8 +118,6 @@ def test_wrong_arguments_are_refused(ax, star):
         jsp.plot.draw(jsp.generators.grid2d(None, 50), ax)
     with pytest.raises(ValueError, match=r"`values` must have shape \(15,\)"):
         jsp.plot.draw(star, ax, values=[1, 2])
-    with pytest.raises(ValueError, match="`values` must be numbers"):
-        jsp.plot.convergence([], ax)
     with pytest.raises(ValueError, match="traced"):
         jax.jit(lambda A: jsp.plot.spy(A, ax) and 0)(star)
 

@@ -282,6 +282,7 @@ BAD = {
     "another command": (["color", "karate"], "invalid choice: 'color'"),
     "no file": (["bfs"], "FILE"),
     "an absent file": (["bfs", "absent.mtx"], "no such file: absent.mtx"),
+    "a file of another kind": (["bfs", __file__], "FILE must end in .mtx, .npz"),
     "an unknown name": (["bfs", "karatee"], "no file and no bundled graph.*karate, minnesota"),
     "a generator without sizes": (["bfs", "rmat:"], "'rmat:' must read rmat:int"),
     "a size that is a word": (["bfs", "grid:x"], "'grid:x' must read grid:int"),

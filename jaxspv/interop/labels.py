@@ -124,9 +124,12 @@ class Labels:
 
 
 def edges_of(
-    A: SparseMatrix | Graph, labels: Labels | None, directed: bool
+    A: SparseMatrix | Graph, labels: Labels | None, directed: bool = True, *, square: bool = True
 ) -> tuple[Sequence, np.ndarray, np.ndarray, np.ndarray]:
     """Names of the vertices, both ends of the edges and their values; undirected ones once.
+
+    Args:
+        square: whether A must be square without labels too.
 
     Raises:
         TypeError, ValueError: as `to_networkx`.
@@ -138,7 +141,7 @@ def edges_of(
     n = A.shape[0]
     if isinstance(A, Graph):
         n, A = n if A.num_vertices is None else int(A.num_vertices), A.out
-    if A.shape[0] != A.shape[1]:
+    if A.shape[0] != A.shape[1] and (square or labels is not None):
         raise ValueError(f"`A` must be square; got shape {A.shape}.")
     if labels is not None and len(labels) != n:
         raise ValueError(f"`labels` must be {n}, one a vertex; got {len(labels)}.")

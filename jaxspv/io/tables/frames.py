@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.pytree import is_concrete
 from ...algebra.monoids import Monoid, plus
 from ...construct.arguments import in_dtype
 from ...construct.from_arrays import from_edges
 from ...formats import SparseMatrix
 from ...graph import Graph
-from ...interop.labels import Labels
+from ...interop.labels import Labels, edges_of
 from ...shapes import Int, Shaped
 from ..matrix_market import mirrored, summed
 
@@ -217,21 +216,12 @@ def to_table(
     if len({source, target, weight}) < 3:
         names = (source, target, weight)
         raise ValueError(f"`source`, `target` and `weight` must differ; got {names}.")
-    if not isinstance(A, (SparseMatrix, Graph)):
-        raise TypeError(f"`A` must be a sparse matrix or a Graph; got {type(A).__name__}.")
-    if not is_concrete(A):
-        raise ValueError("`A` must be concrete: call this outside of jit.")
-    coo = (A.out if isinstance(A, Graph) else A).to_scipy().tocsr().tocoo()
-    n = A.num_vertices if isinstance(A, Graph) and A.num_vertices is not None else coo.shape[0]
-    if labels is not None and (len(labels) != int(n) or coo.shape[0] != coo.shape[1]):
-        raise ValueError(
-            f"`labels` must be {n}, one a vertex of a square matrix; got {len(labels)} for shape "
-            f"{coo.shape}."
-        )
-    columns: dict[str, Any] = {source: coo.row.tolist(), target: coo.col.tolist()}
+    names, *ends, values = edges_of(A, labels, square=False)
+    tails, heads = (side.tolist() for side in ends)
     if labels is not None:
-        columns = {side: [labels.names[v] for v in ends] for side, ends in columns.items()}
-    return columns if weight is None else columns | {weight: coo.data}
+        tails, heads = ([names[v] for v in side] for side in (tails, heads))
+    columns = {source: tails, target: heads}
+    return columns if weight is None else columns | {weight: values}
 
 
 def column_of(frame: Any, name: str) -> np.ndarray:

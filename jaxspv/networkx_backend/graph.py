@@ -131,7 +131,9 @@ class ConvertedGraph:
         return part
 
     def reverse(self, copy: bool = True) -> ConvertedGraph:
-        """The graph with all edges the other way, made once."""
+        """The graph with all edges the other way, made once; an undirected one is its own."""
+        if not self._directed:
+            return self
 
         def make() -> ConvertedGraph:
             order = np.argsort(self.col, kind="stable")

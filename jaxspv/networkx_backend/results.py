@@ -53,8 +53,8 @@ def pairs(G: ConvertedGraph, order: np.ndarray, values: np.ndarray) -> dict:
     return dict(zip(labels(G, order), values[order].tolist(), strict=True))
 
 
-def paths(G: ConvertedGraph, order: np.ndarray, parents: np.ndarray, *, backward=False) -> dict:
-    """label -> labels along the tree to the vertices of `order`; backward: from them."""
+def paths(G: ConvertedGraph, order: np.ndarray, parents: np.ndarray) -> dict:
+    """label -> labels along the tree to the vertices of `order`."""
     nodes, above = G.nodes, parents.tolist()
     found: dict[int, list] = {}
     for v in order.tolist():
@@ -65,7 +65,7 @@ def paths(G: ConvertedGraph, order: np.ndarray, parents: np.ndarray, *, backward
         if v not in found:
             found[v] = [nodes[v]]
         for u in reversed(chain):
-            found[u] = [nodes[u], *found[above[u]]] if backward else [*found[above[u]], nodes[u]]
+            found[u] = [*found[above[u]], nodes[u]]
     return {nodes[v]: found[v] for v in order.tolist()}
 
 

@@ -41,7 +41,7 @@ def bfs_tree(
 
 
 def queue(
-    G: ConvertedGraph, hops: np.ndarray, direction: Direction = "out", first: Sequence[int] = ()
+    G: ConvertedGraph, hops: np.ndarray, first: Sequence[int] = ()
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """What a search meets in the order in which NetworkX's queue does, layer by layer, by hops.
 
@@ -53,7 +53,7 @@ def queue(
         The layers, and (n,) the vertex that each is met from: of its neighbors one layer up the
         first, itself in the first layer, -1 where unreached.
     """
-    indptr, heads = _in_order(G, direction)
+    indptr, heads = np.append(0, np.cumsum(np.bincount(G.row, minlength=len(G)))), G.col
     layer = np.asarray(first if len(first) else np.flatnonzero(hops == 0), np.int64)
     above = np.full(len(G), -1, np.int64)
     above[layer] = layer
@@ -72,16 +72,6 @@ def queue(
         layer = met[fresh]
         above[layer] = tails[fresh]
     return layers, above
-
-
-def _in_order(G: ConvertedGraph, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
-    """indptr and heads of the adjacency in NetworkX's order."""
-    tails, heads = (G.row, G.col) if direction == "out" or not G.is_directed() else (G.col, G.row)
-    if direction == "in" and G.is_directed():
-        order = np.argsort(tails, kind="stable")
-        tails, heads = tails[order], heads[order]
-    counts = np.bincount(tails, minlength=len(G))
-    return np.append(0, np.cumsum(counts)), heads
 
 
 def distances(

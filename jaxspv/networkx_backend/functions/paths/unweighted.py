@@ -28,10 +28,10 @@ def _lengths(G: ConvertedGraph, found: np.ndarray, cutoff: float | None) -> dict
     return pairs(G, ascending(found, within(found, cutoff)), found)
 
 
-def _paths(G: ConvertedGraph, source: int, direction: Direction, cutoff: float | None) -> dict:
-    found = levels(G, source, direction)
-    layers, parents = queue(G, np.where(within(found, cutoff), found, -1), direction)
-    return paths(G, np.concatenate(layers), parents, backward=direction == "in")
+def _paths(G: ConvertedGraph, source: int, cutoff: float | None) -> dict:
+    found = levels(G, source)
+    layers, parents = queue(G, np.where(within(found, cutoff), found, -1))
+    return paths(G, np.concatenate(layers), parents)
 
 
 @implements
@@ -51,13 +51,14 @@ def single_target_shortest_path_length(G, target, cutoff=None):
 @implements
 def single_source_shortest_path(G, source, cutoff=None):
     """Paths from the source."""
-    return _paths(G, vertex(G, source, f"Source {source} not in G"), "out", cutoff)
+    return _paths(G, vertex(G, source, f"Source {source} not in G"), cutoff)
 
 
 @implements
 def single_target_shortest_path(G, target, cutoff=None):
     """Paths to the target."""
-    return _paths(G, vertex(G, target, f"Target {target} not in G"), "in", cutoff)
+    found = _paths(G.reverse(), vertex(G, target, f"Target {target} not in G"), cutoff)
+    return {node: path[::-1] for node, path in found.items()}
 
 
 @implements

@@ -1,4 +1,4 @@
-"""Sums over the edges of each vertex and other products that the functions share."""
+"""Degrees, common neighbours and triangles, which several functions share."""
 
 from __future__ import annotations
 
@@ -10,46 +10,15 @@ from ..algebra.masks import structure
 from ..algebra.semirings import plus_times
 from ..algorithms.triangles.api import of_vertices
 from ..formats import CSR
-from ..graph import Graph
 from ..ops.products.mxm.api import mxm
-from ..ops.products.mxv.api import mxv
 from .graph import ConvertedGraph
-from .views import Direction, joined, on_device, simple_pattern, weighted
+from .views import joined, on_device, simple_pattern
 
 
-def sums(G: ConvertedGraph, weight: str | None, direction: Direction = "out") -> np.ndarray:
-    """(n,) the sum of the weights of the entries of each vertex along `direction`."""
-
-    def make() -> np.ndarray:
-        graph = weighted(G, weight, parallel=np.add, direction=direction)
-        totals = apply_matrix(graph, np.ones(len(G)))
-        return totals if G.weights(weight).dtype.kind == "f" else totals.astype(np.int64)
-
-    return G.once(("sums", weight, direction if G.is_directed() else "out"), make)
-
-
-def degrees(G: ConvertedGraph, weight: str | None = None, side: str = "in+out") -> np.ndarray:
-    """(n,) degrees as NetworkX counts them, "in", "out" or "in+out": an undirected loop twice."""
-    if G.is_directed():
-        if side == "in+out":
-            return sums(G, weight, "out") + sums(G, weight, "in")
-        return sums(G, weight, "in" if side == "in" else "out")
-    loops = G.row == G.col
-    twice = np.bincount(G.row[loops], G.weights(weight)[loops], minlength=len(G))
-    total = sums(G, weight)
-    return total + twice.astype(total.dtype)
-
-
-def apply_matrix(graph: Graph, x: np.ndarray) -> np.ndarray:
-    """`y[i] = sum over edges i -> j of A[i, j] x[j]`, for x over the vertices without ghosts."""
-    padded = np.zeros(graph.n)
-    padded[: len(x)] = x
-    return np.asarray(_row_products(graph, padded))[: len(x)]
-
-
-@jax.jit
-def _row_products(graph: Graph, x: jax.Array) -> jax.Array:
-    return mxv(graph.out, x.astype(graph.dtype))
+def degrees(G: ConvertedGraph) -> np.ndarray:
+    """(n,) degrees as NetworkX counts them: in and out, an undirected loop twice."""
+    others = G.col if G.is_directed() else G.row[G.row == G.col]
+    return np.bincount(G.row, minlength=len(G)) + np.bincount(others, minlength=len(G))
 
 
 def common_neighbors(G: ConvertedGraph, u: np.ndarray, v: np.ndarray, share: np.ndarray):

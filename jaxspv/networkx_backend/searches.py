@@ -17,17 +17,15 @@ from ..graph import Graph
 from ..until import reached
 from .graph import ConvertedGraph
 from .registry import double_precision
-from .views import Direction, pattern, weighted
+from .views import pattern, weighted
 
 SOURCES_OF_BFS, SOURCES_OF_SSSP = 64, 16  # in one call
 
 
-def levels(
-    G: ConvertedGraph, source: int, direction: Direction = "out", target: int | None = None
-) -> np.ndarray:
-    """(n,) hops along `direction`; -1: unreached, or beyond the target."""
+def levels(G: ConvertedGraph, source: int, target: int | None = None) -> np.ndarray:
+    """(n,) hops; -1: unreached, or beyond the target."""
     until = None if target is None else reached(target)
-    found = check(bfs(pattern(G, direction), source, until=until, parents=False))
+    found = check(bfs(pattern(G), source, until=until, parents=False))
     return np.asarray(found.levels)[: len(G)]
 
 
@@ -78,7 +76,6 @@ def distances(
     G: ConvertedGraph,
     attribute: str | None,
     source: int,
-    direction: Direction = "out",
     target: int | None = None,
     *,
     negative: bool = False,
@@ -89,7 +86,7 @@ def distances(
         NetworkXUnbounded: a negative cycle was found.
         NotImplementedError: as `lengths`.
     """
-    graph = lengths(G, attribute, direction, negative=negative)
+    graph = lengths(G, attribute, negative=negative)
     try:
         found = sssp(graph, source, until=None if target is None else reached(target))
     except NegativeCycleError:
@@ -101,13 +98,7 @@ def distances(
     return far, parents
 
 
-def lengths(
-    G: ConvertedGraph,
-    attribute: str | None,
-    direction: Direction = "out",
-    *,
-    negative: bool = False,
-) -> Graph:
+def lengths(G: ConvertedGraph, attribute: str | None, *, negative: bool = False) -> Graph:
     """The graph of the shortest of parallel edges.
 
     Raises:
@@ -119,7 +110,7 @@ def lengths(
         raise NotImplementedError(f"a length under {attribute!r} is not finite")
     if not negative and len(values) and values.min() < 0:
         raise NotImplementedError(f"a length under {attribute!r} is negative")
-    return weighted(G, attribute, parallel=np.minimum, direction=direction, purpose=("sssp",))
+    return weighted(G, attribute, parallel=np.minimum, purpose=("sssp",))
 
 
 def as_numbers(G: ConvertedGraph, attribute: str | None, values: np.ndarray) -> np.ndarray:
@@ -130,21 +121,18 @@ def as_numbers(G: ConvertedGraph, attribute: str | None, values: np.ndarray) -> 
 
 
 def all_levels(
-    G: ConvertedGraph, sources: Sequence[int] | np.ndarray, direction: Direction = "out"
+    G: ConvertedGraph, sources: Sequence[int] | np.ndarray
 ) -> Iterator[tuple[int, np.ndarray]]:
     """(source, its levels) for every source, 64 in one traversal."""
-    graph = pattern(G, direction)
+    graph = pattern(G)
     return _in_batches(lambda s: _levels_from(graph, s), sources, SOURCES_OF_BFS, graph.n, G)
 
 
 def all_distances(
-    G: ConvertedGraph,
-    attribute: str | None,
-    sources: Sequence[int] | np.ndarray,
-    direction: Direction = "out",
+    G: ConvertedGraph, attribute: str | None, sources: Sequence[int] | np.ndarray
 ) -> Iterator[tuple[int, np.ndarray]]:
     """(source, its distances) for every source."""
-    graph = lengths(G, attribute, direction)
+    graph = lengths(G, attribute)
     return _in_batches(lambda s: _lengths_from(graph, s), sources, SOURCES_OF_SSSP, graph.n, G)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -14,18 +14,17 @@ from ..formats import CSR
 from ..graph import Graph, prepare
 from .graph import ConvertedGraph
 
-Direction = Literal["out", "in", "both"]
 FEWEST_VERTICES, FEWEST_ENTRIES = 64, 256  # of a bucket: tiny graphs share one
 
 
-def pattern(G: ConvertedGraph, direction: Direction = "out") -> Graph:
-    """Edges of value 1 along `direction`, prepared for BFS; parallel edges as one."""
-    return weighted(G, None, parallel=np.maximum, direction=direction, purpose=("bfs",))
+def pattern(G: ConvertedGraph, *, both: bool = False) -> Graph:
+    """Edges of value 1, or both directions of them, prepared for BFS; parallel edges as one."""
+    return weighted(G, None, parallel=np.maximum, both=both, purpose=("bfs",))
 
 
 def simple_pattern(G: ConvertedGraph) -> Graph:
     """Edges of value 1 in both directions without self loops."""
-    return weighted(G, None, parallel=np.maximum, direction="both", loops=False)
+    return weighted(G, None, parallel=np.maximum, both=True, loops=False)
 
 
 def weighted(
@@ -33,26 +32,25 @@ def weighted(
     attribute: str | None,
     *,
     parallel: Any,
-    direction: Direction = "out",
+    both: bool = False,
     purpose: tuple[str, ...] = (),
     loops: bool = True,
 ) -> Graph:
-    """The values of an attribute along `direction`, parallel edges joined by a NumPy ufunc."""
-    direction = direction if G.is_directed() else "out"
-    key = ("weighted", attribute, parallel.__name__, direction, purpose, loops, _dtype())
+    """The values of an attribute, parallel edges joined by a NumPy ufunc; both: of each edge in
+    both directions."""
+    both = both and G.is_directed()
+    key = ("weighted", attribute, parallel.__name__, both, purpose, loops, _dtype())
 
     def make() -> Graph:
-        row, col = _oriented(G, direction)
-        values = G.weights(attribute).astype(np.float64)
-        if direction == "both":
-            values = np.concatenate([values, values])
+        row, col, values = G.row, G.col, G.weights(attribute).astype(np.float64)
+        if both:
+            row, col, values = np.r_[row, col], np.r_[col, row], np.r_[values, values]
         if not loops:
             row, col, values = (v[row != col] for v in (row, col, values))
-        if G.is_multigraph() or direction == "both":
+        if G.is_multigraph() or both:
             row, col, values = joined(len(G), row, col, values, parallel)
         graph = on_device(len(G), row, col, values.astype(_dtype()))
-        both = direction == "both" or not G.is_directed()
-        return prepare(graph, for_=purpose, symmetric=True if both else False)
+        return prepare(graph, for_=purpose, symmetric=both or not G.is_directed())
 
     return G.once(key, make)
 
@@ -76,14 +74,6 @@ def joined(
     if len(first) == len(keys):
         return row, col, values
     return row[first], col[first], parallel.reduceat(values, first)
-
-
-def _oriented(G: ConvertedGraph, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
-    if direction == "out":
-        return G.row, G.col
-    if direction == "in":
-        return G.col, G.row
-    return np.concatenate([G.row, G.col]), np.concatenate([G.col, G.row])
 
 
 def _dtype() -> np.dtype:

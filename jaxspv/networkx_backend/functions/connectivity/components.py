@@ -24,7 +24,7 @@ def membership(G: ConvertedGraph) -> np.ndarray:
     """(n,) the smallest vertex of the weak component of each vertex."""
 
     def make() -> np.ndarray:
-        found = check(components_of(pattern(G, "both")))
+        found = check(components_of(pattern(G, both=True)))
         return np.asarray(found.labels)[: len(G)]
 
     return G.once("components", make)
@@ -37,7 +37,7 @@ def strong_membership(G: ConvertedGraph) -> np.ndarray:
 
 def is_strong(G: ConvertedGraph) -> bool:
     """Whether the first vertex reaches all and is reached from all."""
-    return all((levels(G, 0, way) >= 0).all() for way in ("out", "in"))
+    return all((levels(way, 0) >= 0).all() for way in (G, G.reverse()))
 
 
 def _count(G: ConvertedGraph, members: Callable = membership) -> int:
@@ -187,7 +187,7 @@ enter(
 
 def _colors(G: ConvertedGraph) -> np.ndarray | None:
     """(n,) 0 or 1, 1 at the first node of a component that has an edge (out); None: impossible."""
-    found = bipartition(pattern(G, "both"))
+    found = bipartition(pattern(G, both=True))
     if not bool(found.bipartite):
         return None
     sides, of, tails = np.asarray(found.sides)[: len(G)], membership(G), np.unique(G.row)

@@ -16,10 +16,9 @@ from ....algorithms.connectivity.cores import core_number as cores_of
 from ....graph import Graph
 from ....ops.products.mxv.api import mxv
 from ...graph import ConvertedGraph, convert_to_nx
-from ...products import apply_matrix
 from ...registry import enter, implements
 from ...results import by_node
-from ...views import pattern, simple_pattern
+from ...views import simple_pattern
 
 LOOPS = (
     "Input graph {} self loops which is not permitted; "
@@ -65,7 +64,8 @@ enter(
 def k_corona(G, k, core_number=None):
     """The subgraph of the nodes of core number k with k neighbors of that or more."""
     cores = _cores(G, core_number)
-    near = apply_matrix(pattern(G), cores >= k)
+    ends = np.unique(np.stack([G.row, G.col])[:, (cores >= k)[G.col]], axis=1)  # parallel ones once
+    near = np.bincount(ends[0], minlength=len(G))
     return convert_to_nx(G.induced((cores == k) & (near == k)))
 
 

@@ -15,18 +15,17 @@ from ...products import degrees
 from ...registry import enter, implements
 from ...results import check_not_null, labels, vertex
 from ...searches import all_distances, all_levels
-from ...views import Direction
 from ..connectivity.components import is_strong, membership
 
 
 def _rows(
-    G: ConvertedGraph, weight: str | None, sources: Any = None, direction: Direction = "out"
+    G: ConvertedGraph, weight: str | None, sources: Any = None
 ) -> Iterator[tuple[int, np.ndarray]]:
     """(source, its distances as float64 with inf where unreached)."""
     sources = np.arange(len(G)) if sources is None else sources
     if weight is not None:
-        return all_distances(G, weight, sources, direction)
-    found = all_levels(G, sources, direction)
+        return all_distances(G, weight, sources)
+    found = all_levels(G, sources)
     return ((s, np.where(hops >= 0, hops, np.inf)) for s, hops in found)
 
 
@@ -166,7 +165,7 @@ def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None)
     text = f"Node {u} not found in graph" if distance else f"Source {u} is not in G"
     wanted = np.arange(len(G)) if u is None else [vertex(G, u, text)]
     found = {}
-    for s, far in _rows(G, distance, wanted, "in"):
+    for s, far in _rows(G.reverse(), distance, wanted):
         reached = np.isfinite(far)
         count, total, value = int(reached.sum()), float(far[reached].sum()), 0.0
         if total > 0.0 and len(G) > 1:
@@ -183,7 +182,7 @@ def harmonic_centrality(G, nbunch=None, distance=None, sources=None):
     ends, starts = (_vertices(G, nodes) for nodes in (nbunch, sources))
     total = np.zeros(len(G))
     if len(ends) < len(starts):
-        for v, far in _rows(G, distance, ends, "in"):
+        for v, far in _rows(G.reverse(), distance, ends):
             total[v] = _inverse(far)[starts].sum()
     else:
         for _, far in _rows(G, distance, starts):

@@ -11,7 +11,6 @@ from ...graph import ConvertedGraph
 from ...registry import enter, implements
 from ...results import ascending, ends, labels, pairs, path_to, paths, vertex
 from ...searches import all_levels, bfs_tree, levels, queue
-from ...views import Direction
 
 
 def within(found: np.ndarray, cutoff: float | None) -> np.ndarray:
@@ -45,7 +44,7 @@ def single_source_shortest_path_length(G, source, cutoff=None):
 def single_target_shortest_path_length(G, target, cutoff=None):
     """Number of edges of shortest paths to the target."""
     t = vertex(G, target, f"Target {target} is not in G")
-    return _lengths(G, levels(G, t, "in"), cutoff)
+    return _lengths(G, levels(G.reverse(), t), cutoff)
 
 
 @implements
@@ -86,15 +85,12 @@ def _start(G: ConvertedGraph, source: Any) -> int:
     return G.index[source]
 
 
-def _others(G: ConvertedGraph, source: Any, direction: Direction) -> set:
-    """The nodes reached from the source along `direction`, without it."""
-    return set(labels(G, np.flatnonzero(levels(G, _start(G, source), direction) > 0)))
+def _others(G: ConvertedGraph, source: Any) -> set:
+    """The nodes reached from the source, without it."""
+    return set(labels(G, np.flatnonzero(levels(G, _start(G, source)) > 0)))
 
 
-enter(
-    descendants=lambda G, source: _others(G, source, "out"),
-    ancestors=lambda G, source: _others(G, source, "in"),
-)
+enter(descendants=_others, ancestors=lambda G, source: _others(G.reverse(), source))
 
 
 @implements

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
-import itertools
-import types
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -18,7 +17,7 @@ from jax.extend.backend import backends
 from jax.extend.core import Primitive
 
 from .platforms import inside, situation
-from .pytree import VALUES, are_concrete, is_concrete
+from .pytree import VALUES, is_concrete
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 SMALL = 1 << 16  # entries of a graph on a GPU that NumPy prepares
@@ -71,11 +70,6 @@ _PROBE = _Probe("is_eager")
 def is_eager(*operands: Any) -> bool:
     """True outside of every trace: operands are concrete, and no jit, scan or loop is traced."""
     return is_concrete(*operands) and _PROBE.bind()
-
-
-def are_eager(leaves: Sequence[Any]) -> bool:
-    """`is_eager` of the leaves of operands."""
-    return are_concrete(leaves) and _PROBE.bind()
 
 
 def known_while_tracing() -> AbstractContextManager[Any]:
@@ -225,17 +219,16 @@ def options_for(platform: str) -> dict[str, Any] | None:
 
 
 class _Programs:
-    """The compiled programs of eager calls: a jit for each function and its static side, with the
-    time of its last call and for how many types it was traced. The last used stay; what is dropped
-    gives back its memory and its memory maps.
+    """The programs of eager calls: a `jax.jit` for each function and its static side.
+
+    A jit is traced and compiled once for each types of arrays. Beyond `most` traces the oldest jits
+    are dropped: they give back memory and memory maps.
     """
 
     def __init__(self, most: int):
-        self.most, self.clock = most, itertools.count()
-        self.programs: dict[tuple[Any, ...], Any] = {}
-
-    def __len__(self) -> int:
-        return sum(program.traced for program in list(self.programs.values()))
+        self.most = most
+        self.programs: dict[Hashable, Callable[..., Any]] = {}
+        self.traces: collections.Counter[Hashable] = collections.Counter()  # by age of the jit
 
     def run(
         self, name: str, fn: Callable[..., Any], static: Hashable, leaves: Sequence[Any]
@@ -248,30 +241,26 @@ class _Programs:
             leaves: concrete.
         """
         key = fn, static, _platform_of_leaves(leaves), situation()
-        program = self.programs.get(key) or self._program(name, key)
-        program.used = next(self.clock)
+        program = self.programs.get(key) or self.programs.setdefault(key, self._jit(name, key))
         if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
             with jax.disable_jit(False):
-                return program.jitted(*leaves)
-        return program.jitted(*leaves)
+                return program(*leaves)
+        return program(*leaves)
 
-    def _program(self, name: str, key: Any) -> types.SimpleNamespace:
+    def _jit(self, name: str, key: Any) -> Callable[..., Any]:
         fn, static, platform, where = key
 
-        def run(*leaves):
-            program = self.programs.get(key)  # by name: a cycle would keep what is dropped
-            if program is not None:
-                program.traced += 1
-            while len(self) > self.most:
-                oldest, _ = min(list(self.programs.items()), key=lambda item: item[1].used)
+        def traced(*leaves):
+            self.traces[key] += 1
+            while self.traces.total() > self.most:
+                oldest = next(iter(self.traces))
+                self.traces.pop(oldest, None)
                 self.programs.pop(oldest, None)
             with inside(where.on(platform)):
                 return fn(static, *leaves)
 
-        run.__name__ = name
-        jitted = jax.jit(run, compiler_options=options_for(platform))
-        program = types.SimpleNamespace(jitted=jitted, used=0, traced=0)
-        return self.programs.setdefault(key, program)
+        traced.__name__ = name
+        return jax.jit(traced, compiler_options=options_for(platform))
 
 
 PROGRAMS = _Programs(MOST_PROGRAMS)
@@ -283,7 +272,7 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
     `fn` is a function of a module, so that equal calls share a program; `static` is hashable.
     """
     leaves, tree = jax.tree.flatten(operands)
-    if not are_eager(leaves):
+    if not is_eager(*leaves):
         return fn(*operands, **static)
     name = static.get("rule", fn).__name__.strip("_")
     leaves = [x if isinstance(x, jax.Array) else _on_device(x) for x in leaves]

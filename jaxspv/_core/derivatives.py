@@ -20,7 +20,14 @@ def is_zero(tangent: Any) -> bool:
 
 def dense_tangent(tangent: Any) -> Any:
     """A tangent with its symbolic zeros made into arrays of zeros."""
-    return jax.tree.map(_materialise, tangent, is_leaf=is_symbolic)
+
+    def dense(leaf):
+        if not is_symbolic(leaf):
+            return leaf
+        of_integers = leaf.dtype == jax.dtypes.float0
+        return (np if of_integers else jnp).zeros(leaf.shape, leaf.dtype)
+
+    return jax.tree.map(dense, tangent, is_leaf=is_symbolic)
 
 
 def jvp_of_perturbed(
@@ -62,29 +69,11 @@ def is_inexact(value: Any) -> bool:
     return jnp.issubdtype(value.dtype, jnp.inexact)
 
 
-def instantiate(result: Any, tangent: Any) -> Any:
-    """`tangent` as JAX wants it: float0 for what has no tangent, arrays for the rest."""
-
-    def leaf(value, t):
-        if value is None:
-            return None
-        return _materialise(symbolic_zero(value) if t is None or not is_inexact(value) else t)
-
-    return jax.tree.map(leaf, result, tangent, is_leaf=lambda x: x is None or is_symbolic(x))
-
-
 def _is_zero_leaf(leaf):
     return is_symbolic(leaf) or getattr(leaf, "dtype", None) == jax.dtypes.float0
 
 
-def _materialise(leaf):
-    if not is_symbolic(leaf):
-        return leaf
-    of_integers = leaf.dtype == jax.dtypes.float0
-    return (np if of_integers else jnp).zeros(leaf.shape, leaf.dtype)
-
-
-def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: Any) -> list[Any]:
+def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: Any) -> Any:
     """Cotangents of the leaves of `operands` that are types, of a map linear in them; else None."""
     leaves, tree = jax.tree.flatten(operands)
     unknown = [isinstance(x, jax.ShapeDtypeStruct) for x in leaves]
@@ -94,7 +83,7 @@ def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: 
 
     def of(live):
         dots = [symbolic_zero(x) if t is None else t for x, t in zip(leaves, live, strict=True)]
-        return instantiate(result, tangent(at, tree.unflatten(dots), result))
+        return dense_tangent(tangent(at, tree.unflatten(dots), result))
 
     live = [x if u else None for x, u in zip(leaves, unknown, strict=True)]
-    return jax.linear_transpose(of, live)(cotangent)[0]
+    return tree.unflatten(jax.linear_transpose(of, live)(cotangent)[0])

@@ -22,15 +22,8 @@ from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.sharding import NamedSharding, PartitionSpec
 
 from .batching import alike, one_by_one, vmapped
-from .compilation import PROGRAMS, are_eager, as_array, as_operands
-from .derivatives import (
-    instantiate,
-    is_inexact,
-    is_zero,
-    jvp_of_perturbed,
-    symbolic_zero,
-    transpose_of_tangent,
-)
+from .compilation import PROGRAMS, as_array, as_operands, is_eager
+from .derivatives import is_inexact, is_zero, jvp_of_perturbed, symbolic_zero, transpose_of_tangent
 from .operations.call import Call, Form, Types, call_of, structs, types_of, x64
 from .operations.plan import Plan
 from .operations.table import Table, asked, results_of
@@ -86,14 +79,16 @@ class Operation(Table):
         super().__init__(name, internal)
         own = {"definition": self._tangent_of_definition, "linear": self._tangent_if_linear}
         self.tangent = own[tangent] if isinstance(tangent, str) else tangent
-        self.transpose, self.linear, self.types, self.advice = transpose, linear, types, advice
+        self.transpose, self.types, self.advice = transpose, types, advice
+        if linear is not None:
+            self.transpose = functools.partial(self._transpose_of_tangent, linear)
         self.primitive = primitive = Primitive(name.replace(" ", "_"))
         primitive.multiple_results = True
         primitive.def_abstract_eval(self._abstract)
         primitive.def_impl(self._eager)
         batching.primitive_batchers[primitive] = self._batch
         ad.primitive_jvps[primitive] = self._jvp
-        if transpose is not None or linear is not None:
+        if self.transpose is not None:
             ad.primitive_transposes[primitive] = self._transpose
         for platform in ("cpu", "cuda", None):
             rule = functools.partial(self._lower, platform or "other")
@@ -118,7 +113,7 @@ class Operation(Table):
         """
         leaves, tree = jax.tree.flatten(operands)
         call = call_of(tree, tuple(sorted(static.items())), backend, method, situation())
-        if not are_eager(leaves):
+        if not is_eager(*leaves):
             return self._bound(call, *leaves)
         return PROGRAMS.run(self.primitive.name, self._bound, call, as_operands(leaves))
 
@@ -167,7 +162,7 @@ class Operation(Table):
     def _abstract(self, *avals: Any, call: Call) -> list[ShapedArray]:
         types = tuple((aval.shape, aval.dtype) for aval in avals)
         _, results = self._results(call, types)
-        axes = call.sizes(types)
+        axes = [size for size, _ in reversed(call.lanes)]
         found = [ShapedArray((*axes, *shape), dtype) for shape, dtype in results]
         if not any(aval.manual_axis_type.varying for aval in avals):
             return found
@@ -187,12 +182,11 @@ class Operation(Table):
 
     def _batch(self, leaves, dims, *, call: Call):
         """Binds the same primitive, one more entry in `lanes`: a form is batched when lowered."""
-        on = tuple(d is not None for d in dims)
-        moved = [
-            jnp.moveaxis(x, d, 0) if d else x  # None or 0: as it is
-            for x, d in zip(leaves, dims, strict=True)
-        ]
-        call = dataclasses.replace(call, lanes=(*call.lanes, on))
+        each = list(zip(leaves, dims, strict=True))
+        size = next(x.shape[d] for x, d in each if d is not None)
+        moved = [jnp.moveaxis(x, d, 0) if d else x for x, d in each]  # None or 0: as it is
+        lane = size, tuple(d is not None for d in dims)
+        call = dataclasses.replace(call, lanes=(*call.lanes, lane))
         out = self.primitive.bind(*alike(moved), call=call)
         return out, [0] * len(out)
 
@@ -214,12 +208,12 @@ class Operation(Table):
         def fn(primals, tangents, results):
             each = zip(primals, tangents, strict=True)
             dots = [symbolic_zero(x) if t is None else t for x, t in each]
-            result = structure.unflatten(results)
-            out = tangent(call.tree.unflatten(primals), call.tree.unflatten(dots), result)
-            leaves = jax.tree.leaves(instantiate(result, out))
-            return [t if is_inexact(v) else None for v, t in zip(results, leaves, strict=True)]
+            trees = map(call.tree.unflatten, (primals, dots))
+            found = structure.flatten_up_to(tangent(*trees, structure.unflatten(results)))
+            each = zip(results, found, strict=True)
+            return [None if is_zero(t) or not is_inexact(v) else t for v, t in each]
 
-        for flags in call.lanes:
+        for _, flags in call.lanes:
             axes = [0 if on else None for on in flags]
             fn = jax.vmap(fn, in_axes=(axes, axes, 0))
         with inside(call.within()):
@@ -237,34 +231,27 @@ class Operation(Table):
     def _cotangents(self, cotangents, known, *, call: Call, types: Types):
         """Cotangents of the leaves in which the operation is linear, which are not known."""
         structure, _ = self._results(call, types)
-        types = call.single(types)
+        places = structs(call.single(types))
+        assert self.transpose is not None
+        transpose = functools.partial(self.transpose, **dict(call.static))
 
         def fn(cotangents, known):
-            leaves = [
-                jax.ShapeDtypeStruct(*t) if x is None else x
-                for t, x in zip(types, known, strict=True)
-            ]
-            found = self._transposed(
-                structure.unflatten(cotangents), call.tree.unflatten(leaves), dict(call.static)
-            )
+            leaves = [s if x is None else x for s, x in zip(places, known, strict=True)]
+            operands, found = call.tree.unflatten(leaves), []
+            parts = transpose(structure.unflatten(cotangents), *operands)
+            for operand, part in zip(operands, parts, strict=True):
+                tree = jax.tree.structure(operand)
+                found += [None] * tree.num_leaves if part is None else tree.flatten_up_to(part)
             return [c if x is None else None for c, x in zip(found, known, strict=True)]
 
-        for flags in call.lanes:
+        for _, flags in call.lanes:
             fn = functools.partial(_summed, fn, flags)
         with inside(call.within()):
             return fn(cotangents, known)
 
-    def _transposed(self, cotangent, operands, static) -> list[Any]:
-        """A cotangent for each leaf of the operands that is a type; None or any for the others."""
-        if self.transpose is not None:
-            parts = self.transpose(cotangent, *operands, **static)
-            found = []
-            for operand, part in zip(operands, parts, strict=True):
-                count = len(jax.tree.leaves(operand))
-                found += [None] * count if part is None else jax.tree.leaves(part)
-            return found
-        assert self.linear is not None and self.tangent is not None
-        if not self.linear(*operands, **static):
+    def _transpose_of_tangent(self, linear, cotangent, *operands, **static):
+        assert self.tangent is not None
+        if not linear(*operands, **static):
             raise NotImplementedError(f"`{self.name}` is not linear here: no transpose.")
         push = functools.partial(self.tangent, **static)
         return transpose_of_tangent(push, cotangent, operands)
@@ -330,8 +317,8 @@ def _over_lanes(impl: Form, call: Call, leaves: Sequence[Any]) -> list[Any]:
         operands, lane = (jax.tree.unflatten(call.tree, v) for v in (leaves, lane))
         return jax.tree.leaves(rule(size, lane, *operands, **static))
 
-    fn, sizes = single, reversed(call.sizes(types_of(leaves)))
-    for k, (size, lane) in enumerate(zip(sizes, call.lanes, strict=True)):
+    fn = single
+    for k, (size, lane) in enumerate(call.lanes):
         step = by_rule if k == 0 and callable(rule) else functools.partial(outer, fn)
         fn = functools.partial(step, size, lane)
     return fn(*leaves)

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import json
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import jax
@@ -227,12 +227,8 @@ VALUES = (jax.Array, np.ndarray, np.generic, int, float, complex)
 
 def is_concrete(*trees: Any) -> bool:
     """True when every leaf holds a value that can be looked at (no tracer, no placeholder)."""
-    return are_concrete(trees) or are_concrete(jax.tree.leaves(trees))
-
-
-def are_concrete(leaves: Sequence[Any]) -> bool:
-    """`is_concrete` of the leaves of a tree."""
-    return all(map(_holds_value, map(type, leaves)))  # at every eager call: no generator
+    flat = all(map(_holds_value, map(type, trees)))  # at every eager call: no generator
+    return flat or all(map(_holds_value, map(type, jax.tree.leaves(trees))))
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
-from ..compilation import are_eager
+from ..compilation import is_eager
 
 _T = TypeVar("_T")
 
@@ -84,7 +84,7 @@ def kept(arrays: tuple[Any, ...], name: Hashable, compute: Callable[[], _T]) -> 
     the cache would keep the key alive.
     """
     of_jax = all([isinstance(a, jax.Array) for a in arrays])
-    if not (KEPT.most and of_jax and are_eager(arrays)):
+    if not (KEPT.most and of_jax and is_eager(*arrays)):
         return compute()
     values = KEPT.values(arrays)
     if name not in values:

@@ -54,8 +54,8 @@ class Call:
         static: named options of the operation.
         backend, method: what was asked for; None: the fastest that serves.
         where: the situation of the call, for every platform.
-        lanes: an entry for each `vmap` around the call, the innermost first: which arrays have a
-            leading axis for it.
+        lanes: an entry for each `vmap` around the call, the innermost first: its size, and which
+            arrays have a leading axis for it.
     """
 
     tree: Any
@@ -63,7 +63,7 @@ class Call:
     backend: Backend | None
     method: str | None
     where: Situation
-    lanes: tuple[tuple[bool, ...], ...] = ()
+    lanes: tuple[tuple[int, tuple[bool, ...]], ...] = ()
 
     @functools.cached_property
     def _hash(self) -> int:
@@ -89,16 +89,8 @@ class Call:
 
     def single(self, types: Types) -> Types:
         """Types of the arrays without the axes of `lanes`."""
-        axes = [sum(flags) for flags in zip(*self.lanes, strict=True)] or [0] * len(types)
+        axes = [sum(on[k] for _, on in self.lanes) for k in range(len(types))]
         return tuple((s[k:], dtype) for (s, dtype), k in zip(types, axes, strict=True))
-
-    def sizes(self, types: Types) -> tuple[int, ...]:
-        """The sizes of the axes of `lanes`, the last one (the outermost) first."""
-        sizes, left = [], list(types)
-        for flags in reversed(self.lanes):
-            sizes.append(next(t[0][0] for t, on in zip(left, flags, strict=True) if on))
-            left = [(t[0][1:], t[1]) if on else t for t, on in zip(left, flags, strict=True)]
-        return tuple(sizes)
 
 
 @functools.lru_cache(maxsize=4096)

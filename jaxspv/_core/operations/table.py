@@ -116,8 +116,7 @@ def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types
     """The structure and the types of an operation's results."""
     del x64  # part of the key
 
-    how = {"backend": call.backend, "method": call.method, "platform": "other"}
-    plan = asked(functools.partial(op.plan, **how), call, types)
+    plan = op.planned(call, types, "other")
     result = None if op.types is None else asked(op.types, call, types)
     if result is None:
         impl = plan.chosen[-1]  # the form in XLA, if it did not refuse

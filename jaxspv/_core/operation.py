@@ -8,7 +8,6 @@ which form it becomes, by types and static options. Only this file names `jax.in
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -24,7 +23,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from .batching import alike, one_by_one, vmapped
 from .compilation import PROGRAMS, as_array, as_operands, is_eager
 from .derivatives import is_inexact, is_zero, jvp_of_perturbed, symbolic_zero, transpose_of_tangent
-from .operations.call import Call, Form, Types, call_of, structs, types_of, x64
+from .operations.call import Call, Form, Types, structs, types_of, x64
 from .operations.plan import Plan
 from .operations.table import Table, asked, results_of
 from .platforms import PLATFORM_OF, WORDS, Backend, inside, situation
@@ -112,7 +111,8 @@ class Operation(Table):
             NotImplementedError: every form refuses; says why for each.
         """
         leaves, tree = jax.tree.flatten(operands)
-        call = call_of(tree, tuple(sorted(static.items())), backend, method, situation())
+        options, where = tuple(sorted(static.items())), situation().everywhere()
+        call = Call(tree, options, backend, method, where)
         if not is_eager(*leaves):
             return self._bound(call, *leaves)
         return PROGRAMS.run(self.primitive.name, self._bound, call, as_operands(leaves))
@@ -126,7 +126,7 @@ class Operation(Table):
 
     def _results(self, call: Call, types: Types) -> tuple[Any, Types]:
         """The structure and the types of the results, without the axes of vmap."""
-        return results_of(self, call.without_lanes(), call.single(types), x64())
+        return results_of(self, call._replace(lanes=()), call.single(types), x64())
 
     def planned(self, call: Call, types: Types, platform: str | None = None) -> Plan:
         """The plan of a call with operands of these types, without the axes of vmap."""
@@ -186,7 +186,7 @@ class Operation(Table):
         size = next(x.shape[d] for x, d in each if d is not None)
         moved = [jnp.moveaxis(x, d, 0) if d else x for x, d in each]  # None or 0: as it is
         lane = size, tuple(d is not None for d in dims)
-        call = dataclasses.replace(call, lanes=(*call.lanes, lane))
+        call = call._replace(lanes=(*call.lanes, lane))
         out = self.primitive.bind(*alike(moved), call=call)
         return out, [0] * len(out)
 
@@ -270,7 +270,7 @@ class Operation(Table):
         # No sharding or varying axes: forms create arrays without, and a loop carries one kind.
         bare = [ShapedArray(v.shape, v.dtype, weak_type=v.weak_type) for v in ctx.avals_in]
         if _foreign_calls_refused(ctx.module_context):
-            call = dataclasses.replace(call, where=call.where._replace(portable=True))
+            call = call._replace(where=call.where._replace(portable=True))
         rule = mlir.lower_fun(_inlined, multiple_results=True)
         ctx = ctx.replace(avals_in=bare)
         return rule(ctx, *args, rule=self._run, platform=platform, call=call)

@@ -36,6 +36,10 @@ class Situation(NamedTuple):
     platforms: frozenset[str] = EVERYWHERE
     portable: bool = False
 
+    def everywhere(self) -> Situation:
+        """The same, for a program of every platform."""
+        return self if self.platforms is EVERYWHERE else self._replace(platforms=EVERYWHERE)
+
     def on(self, platform: str) -> Situation:
         """The same, for a program of one platform."""
         return self._replace(platforms=frozenset({platform}))

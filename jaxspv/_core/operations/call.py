@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 
-from ..platforms import EVERYWHERE, Backend, Situation
+from ..platforms import Backend, Situation
 
 Types = tuple[tuple[tuple[int, ...], Any], ...]  # (shape, dtype) of every leaf
 Refuse = Callable[..., str | None]
@@ -45,8 +44,7 @@ class Form:
         return f"{self.backend}/{self.name}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """The static part of a call: the only parameter of its equation.
 
     Attributes:
@@ -65,13 +63,6 @@ class Call:
     where: Situation
     lanes: tuple[tuple[int, tuple[bool, ...]], ...] = ()
 
-    @functools.cached_property
-    def _hash(self) -> int:
-        return hash((self.tree, self.static, self.backend, self.method, self.where, self.lanes))
-
-    def __hash__(self) -> int:
-        return self._hash
-
     def __repr__(self) -> str:
         given = [f"{name}={value}" for name, value in self.static if value not in (None, False)]
         asked = (("backend", self.backend), ("method", self.method))
@@ -83,20 +74,10 @@ class Call:
         """The situation of calls in its forms and derivatives: by the backend asked for."""
         return self.where.taking(self.backend)
 
-    def without_lanes(self) -> Call:
-        """The same call without any `vmap` around it."""
-        return dataclasses.replace(self, lanes=()) if self.lanes else self
-
     def single(self, types: Types) -> Types:
         """Types of the arrays without the axes of `lanes`."""
         axes = [sum(on[k] for _, on in self.lanes) for k in range(len(types))]
         return tuple((s[k:], dtype) for (s, dtype), k in zip(types, axes, strict=True))
-
-
-@functools.lru_cache(maxsize=4096)
-def call_of(tree: Any, static: Any, backend: Any, method: Any, where: Situation) -> Call:
-    """A call in a situation, for every platform: equal ones are one object, hashed once."""
-    return Call(tree, static, backend, method, where._replace(platforms=EVERYWHERE))
 
 
 def structs(types: Types) -> list[jax.ShapeDtypeStruct]:

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from ._core.operation import OPERATIONS, live
+from ._core.operations.call import types_of
 from ._core.operations.plan import Plan
 from ._core.platforms import situation
 
@@ -88,7 +89,7 @@ def _plans(jaxpr: Any) -> Iterator[Plan]:
     for equation in equations(jaxpr):
         op = OPERATIONS.get(equation.primitive)
         if op is not None:
-            types = tuple((v.aval.shape, v.aval.dtype) for v in equation.invars)
+            types = types_of([v.aval for v in equation.invars])
             yield _plan_of(op, equation.params["call"], types, situation().platforms)
 
 

@@ -111,7 +111,7 @@ class Operation(Table):
             NotImplementedError: every form refuses; says why for each.
         """
         leaves, tree = jax.tree.flatten(operands)
-        options, where = tuple(sorted(static.items())), situation().everywhere()
+        options, where = tuple(sorted(static.items())), situation().everywhere().taking(backend)
         call = Call(tree, options, backend, method, where)
         if not is_eager(*leaves):
             return self._bound(call, *leaves)
@@ -160,8 +160,7 @@ class Operation(Table):
     # ---- The rules of the primitive ----
 
     def _abstract(self, *avals: Any, call: Call) -> list[ShapedArray]:
-        types = tuple((aval.shape, aval.dtype) for aval in avals)
-        _, results = self._results(call, types)
+        _, results = self._results(call, types_of(avals))
         axes = [size for size, _ in reversed(call.lanes)]
         found = [ShapedArray((*axes, *shape), dtype) for shape, dtype in results]
         if not any(aval.manual_axis_type.varying for aval in avals):
@@ -216,7 +215,7 @@ class Operation(Table):
         for _, flags in call.lanes:
             axes = [0 if on else None for on in flags]
             fn = jax.vmap(fn, in_axes=(axes, axes, 0))
-        with inside(call.within()):
+        with inside(call.where):
             return fn(primals, tangents, results)
 
     def _transpose(self, cotangents, *leaves, call: Call):
@@ -246,7 +245,7 @@ class Operation(Table):
 
         for _, flags in call.lanes:
             fn = functools.partial(_summed, fn, flags)
-        with inside(call.within()):
+        with inside(call.where):
             return fn(cotangents, known)
 
     def _transpose_of_tangent(self, linear, cotangent, *operands, **static):
@@ -280,7 +279,7 @@ class Operation(Table):
         impl = self._form(platform, call, types_of(leaves))
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
         named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
-        with inside(call.within().on(platform)), named:  # kernels have names of their own
+        with inside(call.where.on(platform)), named:  # kernels have names of their own
             found = _over_lanes(impl, call, leaves)
         want = self._abstract(*map(jax.typeof, leaves), call=call)
         found = [
@@ -304,7 +303,6 @@ def _over_lanes(impl: Form, call: Call, leaves: Sequence[Any]) -> list[Any]:
     The others are JAX's own batching of that rule, or a map where it calls a kernel or a loop.
     """
     rule, static = impl.batched, dict(call.static)
-    rule = rule or ("map" if impl.backend == "cpu" else "vmap")
     mapped = rule == "map" or (callable(rule) and impl.backend != "xla")
     outer = one_by_one if mapped else vmapped
 

@@ -46,8 +46,9 @@ class Situation(NamedTuple):
 
     def taking(self, backend: Backend | None) -> Situation:
         """The same for calls by a backend; "cpu" falls back to "xla"."""
-        allowed = tuple(b for b in BACKENDS if b in (backend, "xla"))
-        return self if backend is None else self._replace(allowed=allowed)
+        if backend is None:
+            return self
+        return self._replace(allowed=tuple(b for b in BACKENDS if b in (backend, "xla")))
 
 
 # A user context of JAX: part of the key of every trace cache, also of a nested `jax.jit`.

@@ -51,7 +51,8 @@ class Call(NamedTuple):
         tree: the pytree structure of the operands.
         static: named options of the operation.
         backend, method: what was asked for; None: the fastest that serves.
-        where: the situation of the call, for every platform.
+        where: the situation of calls in its forms and derivatives, for every platform: by
+            `backend`.
         lanes: an entry for each `vmap` around the call, the innermost first: its size, and which
             arrays have a leading axis for it.
     """
@@ -70,10 +71,6 @@ class Call(NamedTuple):
         given += [f"lanes={len(self.lanes)}"] if self.lanes else []
         return f"({', '.join(given)})"
 
-    def within(self) -> Situation:
-        """The situation of calls in its forms and derivatives: by the backend asked for."""
-        return self.where.taking(self.backend)
-
     def single(self, types: Types) -> Types:
         """Types of the arrays without the axes of `lanes`."""
         axes = [sum(on[k] for _, on in self.lanes) for k in range(len(types))]
@@ -85,7 +82,7 @@ def structs(types: Types) -> list[jax.ShapeDtypeStruct]:
 
 
 def types_of(leaves: Sequence[Any]) -> Types:
-    return tuple((x.shape, x.dtype) for x in leaves)
+    return tuple([(x.shape, x.dtype) for x in leaves])
 
 
 def x64() -> bool:

@@ -43,7 +43,8 @@ class Table:
         """
 
         def add(run):
-            self._forms.append(Form(name, backend, run, batched, refuse))
+            how = batched or {"xla": "vmap", "cpu": "map"}.get(backend)
+            self._forms.append(Form(name, backend, run, how, refuse))
             results_of.cache_clear()
             return run
 

@@ -13,8 +13,8 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from ._core.compilation import by_numpy, on_gpu, to_device
 from ._core.derivatives import dense_tangent, is_zero
+from ._core.eager.arrays import by_numpy, on_gpu, to_device
 from ._core.eager.kept import kept
 from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value

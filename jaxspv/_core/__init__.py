@@ -1,1 +1,1 @@
-"""Foundations: pytrees, index dtypes, compilation, batch rules, the choice of a backend."""
+"""Foundations: pytrees, index dtypes, loops, batch rules, the choice of a backend."""

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .batching import fori_loop
-from .compilation import known_while_tracing
+from .eager.arrays import known_while_tracing
+from .loops import fori_loop
 from .pytree import is_concrete
 
 LIMIT = 2**31 - 1  # extents and capacities from here on need int64: padding holds the extent

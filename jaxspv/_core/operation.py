@@ -21,8 +21,9 @@ from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.sharding import NamedSharding, PartitionSpec
 
 from .batching import alike, one_by_one, vmapped
-from .compilation import PROGRAMS, as_array, as_operands, is_eager
 from .derivatives import is_inexact, is_zero, jvp_of_perturbed, symbolic_zero, transpose_of_tangent
+from .eager.arrays import as_array, as_operands, is_eager
+from .eager.programs import PROGRAMS
 from .operations.call import Call, Form, Types, structs, types_of, x64
 from .operations.plan import Plan
 from .operations.table import Table, asked, results_of

@@ -7,7 +7,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jax import Array
 
-from .._core.compilation import one_program
+from .._core.eager.programs import one_program
 from ..graph import Graph, as_graph
 from ..shapes import Int, Matrix
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.batching import batch_any, linear_solve
 from .._core.derivatives import dense_tangent, is_zero
+from .._core.loops import batch_any, linear_solve
 from .._core.operation import Operation, typed
 from .._core.pytree import is_concrete, result_tuple
 from .._core.reductions import is_narrow

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.compilation import known
+from .._core.eager.arrays import known
 from .._core.indices import index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats.stored import narrow

@@ -13,7 +13,7 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 from jax import Array, lax
 
-from .._core.compilation import to_device
+from .._core.eager.arrays import to_device
 from .._core.indices import INT32, LIMIT, index_dtype_for, within
 from .._core.operation import Operation
 from .._core.platforms import for_cuda

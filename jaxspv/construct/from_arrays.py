@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import is_eager, known_while_tracing, on_accelerator, to_device
+from .._core.eager.arrays import is_eager, known_while_tracing, on_accelerator, to_device
 from .._core.indices import LIMIT, index_dtype_for
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, as_monoid, plus

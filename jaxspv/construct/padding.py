@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.compilation import on_gpu
+from .._core.eager.arrays import on_gpu
 from .._core.indices import LIMIT, bucketed
 from .._core.pytree import is_concrete
 from ..formats import CSR, SparseMatrix

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from .._core.batching import over_trailing
-from .._core.compilation import is_eager, known_while_tracing, on_accelerator, scalar, to_device
+from .._core.eager.arrays import is_eager, known_while_tracing, on_accelerator, scalar, to_device
 from .._core.indices import LIMIT, one_value, with_pattern
 from .._core.operation import Operation
 from .._core.pytree import is_concrete

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._core.compilation import is_eager, on_accelerator
+from .._core.eager.arrays import is_eager, on_accelerator
 from . import CSR, SparseMatrix
 from .sell import SLICE, WINDOW
 from .tiled.arrangement import grid, group_concrete

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.batching import over_trailing
-from .._core.compilation import by_numpy, is_eager, on_gpu, to_device
+from .._core.eager.arrays import by_numpy, is_eager, on_gpu, to_device
 from .._core.indices import LIMIT, with_pattern
 from .._core.operation import Operation, typed
 from .._core.pytree import pytree_dataclass, static, transient

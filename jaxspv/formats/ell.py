@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import is_eager, on_accelerator, to_device
+from .._core.eager.arrays import is_eager, on_accelerator, to_device
 from .._core.indices import LIMIT, with_pattern
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from ..shapes import Bool, Int, Shaped

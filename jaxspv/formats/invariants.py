@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.compilation import by_numpy
+from .._core.eager.arrays import by_numpy
 from .._core.indices import with_pattern
 from .._core.pytree import is_concrete
 

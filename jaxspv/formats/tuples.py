@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import known_while_tracing, on_accelerator, to_device
+from .._core.eager.arrays import known_while_tracing, on_accelerator, to_device
 from .._core.operations.overload import ON_TUPLES
 from .._core.pytree import describe, pytree_dataclass, transient
 from .._core.tuples import choose, take

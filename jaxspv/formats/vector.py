@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.compilation import (
+from .._core.eager.arrays import (
     is_eager,
     known,
     known_while_tracing,

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.compilation import on_accelerator
+from .._core.eager.arrays import on_accelerator
 from ..construct.edges import sort_pairs, unique_host
 from ..construct.from_arrays import as_format
 from ..formats import COO, FORMATS

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import on_accelerator, to_device
+from .._core.eager.arrays import on_accelerator, to_device
 from .._core.indices import index_dtype_for, with_pattern
 from .._core.pytree import is_concrete
 from ..construct.from_arrays import as_format

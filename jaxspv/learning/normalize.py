@@ -8,7 +8,7 @@ from typing import Any, Literal
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .._core.compilation import one_program
+from .._core.eager.programs import one_program
 from .._core.indices import with_pattern
 from .._core.reductions import in_float32
 from ..algebra.operators import first

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import to_device
+from .._core.eager.arrays import to_device
 from .._core.operations.overload import overloadable
 from ..algebra.masks import Mask, as_mask
 from ..algebra.operators import BinaryOp

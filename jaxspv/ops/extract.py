@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 from jax import Array
 
-from .._core.compilation import known_while_tracing, scalar, to_device
+from .._core.eager.arrays import known_while_tracing, scalar, to_device
 from .._core.indices import eager_capacity, index_dtype_for, with_pattern
 from .._core.operations.overload import overloadable
 from .._core.pytree import is_concrete

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.compilation import is_eager, on_accelerator, to_device
+from .._core.eager.arrays import is_eager, on_accelerator, to_device
 from .._core.pytree import is_concrete
 from .._core.reductions import dtype_of_means
 from ..algebra.monoids import max_, min_, plus

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.compilation import is_eager
+from .._core.eager.arrays import is_eager
 from .._core.operations.overload import overloadable
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, any_

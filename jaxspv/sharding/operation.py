@@ -14,8 +14,9 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from pallas_kernels.simt.device import capability_of
 
-from .._core.compilation import is_eager, one_program
+from .._core.eager.arrays import is_eager
 from .._core.eager.kept import kept
+from .._core.eager.programs import one_program
 from .._core.operation import Operation, Tangent
 from .._core.platforms import BACKENDS, situation
 from .graph import ShardedGraph

@@ -8,7 +8,7 @@ from jax.test_util import check_grads
 from learning_cases import attended, made, normal, operands, padded, pattern, ulps
 
 import jaxspv as jsp
-from jaxspv._core import compilation
+from jaxspv._core.eager import programs
 from jaxspv.ops.products.sddmm import by_entry
 
 ROW, COL = pattern(seed=1)
@@ -116,7 +116,7 @@ def test_a_score_written_anew_is_compiled_once():
     sizes = []
     for _ in range(3):
         jsp.learning.attention(A, Q, K, V, score=lambda q, k: jnp.sum(q * k) * jnp.float32(2))
-        sizes.append(compilation.PROGRAMS.traces.total())
+        sizes.append(programs.PROGRAMS.traces.total())
     assert sizes[0] == sizes[1] == sizes[2]
 
 

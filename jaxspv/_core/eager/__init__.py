@@ -1,1 +1,1 @@
-"""What eager calls keep: facts about graphs in memory, compiled programs on disk."""
+"""What eager calls need: arrays and where they are, programs, facts about graphs, a disk cache."""

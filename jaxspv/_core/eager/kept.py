@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
-from ..compilation import is_eager
+from .arrays import is_eager
 
 _T = TypeVar("_T")
 

@@ -43,7 +43,7 @@ class Table:
         """
 
         def add(run):
-            how = batched or {"xla": "vmap", "cpu": "map"}.get(backend)
+            how: Any = batched or {"xla": "vmap", "cpu": "map"}.get(backend)
             self._forms.append(Form(name, backend, run, how, refuse))
             results_of.cache_clear()
             return run

@@ -13,7 +13,7 @@ from jax import Array
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 
 from ..._core.batching import one_by_one
-from ..._core.compilation import on_gpu
+from ..._core.eager.arrays import on_gpu
 from ..._core.indices import bucketed
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable

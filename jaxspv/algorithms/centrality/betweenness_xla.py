@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import while_going
+from ..._core.loops import while_going
 from ...algebra.semirings import plus_second
 from ...graph import Graph
 from ...ops.products.mxm.api import mxm

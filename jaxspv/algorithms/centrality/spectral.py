@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import while_loop
-from ..._core.compilation import one_program
+from ..._core.eager.programs import one_program
+from ..._core.loops import while_loop
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow
 from ...graph import Graph, as_graph

@@ -12,9 +12,9 @@ import numpy as np
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
-from ..._core.batching import scan, while_going
-from ..._core.compilation import is_eager, known_while_tracing, to_device
+from ..._core.eager.arrays import is_eager, known_while_tracing, to_device
 from ..._core.indices import LIMIT
+from ..._core.loops import scan, while_going
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.tuples import Each, choose, multiplied
 from ...algebra.families import one_of

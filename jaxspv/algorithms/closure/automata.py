@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its modules are imported when they are first used
 
-from ..._core.compilation import known_while_tracing
+from ..._core.eager.arrays import known_while_tracing
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ..._core.tuples import choose, multiplied, ones_unless, take
 from ...algebra.families import one_of

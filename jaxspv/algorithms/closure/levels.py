@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import scan
+from ..._core.loops import scan
 from ..._core.operation import Operation, typed
 from ..._core.pytree import is_concrete
 from ..._core.tuples import Each, choose, ones_unless, take

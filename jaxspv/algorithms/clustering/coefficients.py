@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.compilation import one_program
+from ..._core.eager.programs import one_program
 from ..._core.platforms import Backend, reaching
 from ..._core.reductions import sum_in_double
 from ...algebra.masks import structure

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._core.compilation import is_eager, on_accelerator, one_program, to_device
+from ..._core.eager.arrays import is_eager, on_accelerator, to_device
+from ..._core.eager.programs import one_program
 from ..._core.operation import Operation
 from ..._core.platforms import Backend, reaching
 from ..._core.pytree import is_concrete

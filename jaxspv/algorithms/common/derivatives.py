@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.batching import linear_solve, while_loop
 from ..._core.derivatives import is_inexact, is_zero, jvp_of_perturbed
+from ..._core.loops import linear_solve, while_loop
 
 
 def constant(primals: Any, tangents: Any, result: Any, **static: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.batching import while_loop
+from ..._core.loops import while_loop
 from ..._core.platforms import situation
 from ...ops.products.common.expand import SelectedRows
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..._core.compilation import is_eager, on_gpu
+from ..._core.eager.arrays import is_eager, on_gpu
 
 _R = TypeVar("_R", bound=tuple)
 

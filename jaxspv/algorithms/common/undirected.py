@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.compilation import by_numpy, known_while_tracing
+from ..._core.eager.arrays import by_numpy, known_while_tracing
 from ..._core.eager.kept import kept
 from ..._core.pytree import is_concrete
 from ...formats.convert.transposition import PATTERN, ROUNDED, known_symmetric

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.compilation import by_numpy, known_while_tracing
+from ..._core.eager.arrays import by_numpy, known_while_tracing
 from ..._core.eager.kept import kept
 from ..._core.pytree import is_concrete
 from ...algebra.semiring import Semiring

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.compilation import one_program
+from ..._core.eager.programs import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend, reaching
 from ..._core.pytree import result_tuple

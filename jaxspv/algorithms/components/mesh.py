@@ -7,7 +7,7 @@ from jax import Array, lax
 
 from pallas_kernels.components.mesh import components as kernel
 
-from ..._core.batching import while_going
+from ..._core.loops import while_going
 from ..._core.platforms import using
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.operation import mesh_op, one_kernel_refused

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.compilation import one_program
+from ..._core.eager.programs import one_program
 from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ...graph import Graph, as_graph

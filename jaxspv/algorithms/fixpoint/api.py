@@ -13,7 +13,7 @@ from jax import Array
 from pallas_kernels.sssp.widths import most_rounds
 
 from ..._core.batching import vmapped
-from ..._core.compilation import on_gpu
+from ..._core.eager.arrays import on_gpu
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend

@@ -16,7 +16,7 @@ from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
 from pallas_kernels.simt.scalar_jaxpr import trace as trace_scalar
 from pallas_kernels.sssp.widths import most_rounds
 
-from ..._core.compilation import on_gpu
+from ..._core.eager.arrays import on_gpu
 from ...graph import Graph
 from ...ops.products.common.product import no_plain_product
 from ..common.edges import sliced_in_edges

@@ -14,7 +14,7 @@ from pallas_kernels.fixpoint.push import fixpoint_push as kernel
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.sssp.widths import most_rounds
 
-from ..._core.compilation import on_gpu
+from ..._core.eager.arrays import on_gpu
 from ...algebra import operators
 from ...graph import LAYOUTS, Graph
 from ...ops.products.common.elementwise import trace

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
-from ..._core.batching import linear_solve, scan
 from ..._core.derivatives import dense_tangent, is_zero
+from ..._core.loops import linear_solve, scan
 from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
 from ..common.derivatives import richardson

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.batching import batch_any
+from ..._core.loops import batch_any
 from ...until import Until
 
 _LAST = jnp.iinfo(jnp.int32).max

@@ -9,8 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.batching import linear_solve
 from ..._core.derivatives import is_zero, jvp_of_perturbed
+from ..._core.loops import linear_solve
 from ..common.derivatives import richardson
 
 

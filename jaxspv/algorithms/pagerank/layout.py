@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.compilation import by_numpy, on_gpu, to_device
+from ..._core.eager.arrays import by_numpy, on_gpu, to_device
 from ..._core.eager.kept import kept
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ..._core.reductions import sum_in_double

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import while_going
-from ..._core.compilation import one_program
+from ..._core.eager.programs import one_program
+from ..._core.loops import while_going
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple

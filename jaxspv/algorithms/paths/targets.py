@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.compilation import one_program
+from ..._core.eager.programs import one_program
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
 from ...shapes import Bool, Count, Int, Matrix, Num, Vector

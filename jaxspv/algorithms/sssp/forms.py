@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import batch_any
+from ..._core.loops import batch_any
 from ..._core.operation import Operation, typed
 from ...algebra.semirings import min_plus
 from ...formats.base import search_rows

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import batch_any, while_loop
+from ..._core.loops import batch_any, while_loop
 from ...algebra.monoids import max_
 from ...algebra.operators import min_extend
 from ...formats import CSR

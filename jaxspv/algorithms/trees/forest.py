@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import while_going
-from ..._core.compilation import is_eager, on_accelerator, one_program, to_device
+from ..._core.eager.arrays import is_eager, on_accelerator, to_device
+from ..._core.eager.programs import one_program
+from ..._core.loops import while_going
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple

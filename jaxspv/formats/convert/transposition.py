@@ -12,7 +12,7 @@ from jax import Array, lax
 
 from pallas_kernels.layouts.ragged import owners_from, piece_of, within
 
-from ..._core.compilation import by_numpy
+from ..._core.eager.arrays import by_numpy
 from ..csr import CSR, sort_by
 
 EXACT, ROUNDED, PATTERN = range(3)  # how `known_symmetric` compares values

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.compat import kernels_refused
-from ..._core.compilation import is_eager, on_gpu
+from ..._core.eager.arrays import is_eager, on_gpu
 from ..csr import CSR
 
 _WORDS = 2**31  # words that int32 cannot count

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import batch_max, fori_loop, while_loop
 from ..._core.eager.kept import kept
 from ..._core.indices import within
+from ..._core.loops import batch_max, fori_loop, while_loop
 from ..._core.pytree import is_concrete, result_tuple
 from ...algorithms.common.sources import refuse_names
 from ...construct.arguments import check_range, checked_indices

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.batching import batch_any, scan, while_loop
 from ..._core.indices import lower_bound
+from ..._core.loops import batch_any, scan, while_loop
 from ...generators.graphs import check_key, check_size
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import take

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..._core.compilation import is_eager
+from ..._core.eager.arrays import is_eager
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete
 from ..._core.tuples import Each, choose, multiplied, ones_unless, take

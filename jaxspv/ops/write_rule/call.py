@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.compilation import is_eager, on_accelerator, one_program
+from ..._core.eager.arrays import is_eager, on_accelerator
+from ..._core.eager.programs import one_program
 from ..._core.indices import alike, one_value, widened, with_index_dtype
 from ...algebra.masks import Mask, as_mask
 from ...formats import SparseMatrix

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.compilation import on_accelerator, to_device
+from ..._core.eager.arrays import on_accelerator, to_device
 from ..._core.indices import eager_capacity
 from ..._core.pytree import is_concrete
 from ...formats.stored import Stored

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.compilation import to_device
+from ..._core.eager.arrays import to_device
 from ..._core.indices import LIMIT, index_dtype_for, within
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from .entries import take

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import jax.numpy as jnp
 from jax import Array
 
-from ..._core.compilation import is_eager
+from ..._core.eager.arrays import is_eager
 from ..._core.indices import Keys, eager_capacity, index_dtype_for, with_index_dtype
 from ..._core.operation import Operation, typed
 from ...algebra.operators import BinaryOp, maximum, minimum, minus, plus, times

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from ..._core.compilation import is_eager, on_accelerator, to_device
+from ..._core.eager.arrays import is_eager, on_accelerator, to_device
 from ..._core.indices import eager_capacity
 from ...formats import CSR
 from .index import Index

@@ -15,7 +15,7 @@ import scipy.sparse.csgraph as csgraph
 from fixpoint_cases import N, rank, start, weighted
 
 import jaxspv as jsp
-from jaxspv._core.compilation import PROGRAMS
+from jaxspv._core.eager.programs import PROGRAMS
 
 METHODS = ("dense", "frontier")
 EXAMPLE = pathlib.Path(__file__).parents[3] / "examples/fixpoint.py"

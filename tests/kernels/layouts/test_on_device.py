@@ -10,14 +10,14 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
-from jaxspv._core import compilation
+from jaxspv._core.eager import arrays
 from jaxspv.algorithms.common import undirected
 from jaxspv.formats.convert import transposition
 from pallas_kernels.layouts import adjacency, ragged, sliced_rows
 from tests.kernels.layouts import numpy_layouts
 
 MODULES = (
-    "_core.compilation",
+    "_core.eager.arrays",
     "graph",
     "algorithms.bfs.api",
     "algorithms.pagerank.layout",
@@ -48,7 +48,7 @@ def matrix(kind, seed=0):
 @pytest.fixture(params=[0, 1 << 16], ids=["programs", "numpy"])
 def on_gpu(monkeypatch, request):
     """As on a GPU: large graphs by programs, small ones by NumPy."""
-    monkeypatch.setattr(compilation, "SMALL", request.param)
+    monkeypatch.setattr(arrays, "SMALL", request.param)
     for name in MODULES:
         monkeypatch.setattr(importlib.import_module(f"jaxspv.{name}"), "on_gpu", lambda _: True)
 
@@ -80,7 +80,7 @@ def test_graph_and_layouts(kind, on_gpu):
 
 def leaves_by(monkeypatch, caplog, small, A):
     """The arrays of a graph prepared by programs or by NumPy, and how many programs these were."""
-    monkeypatch.setattr(compilation, "SMALL", small)
+    monkeypatch.setattr(arrays, "SMALL", small)
     jax.clear_caches()
     caplog.clear()
     with jax.log_compiles():

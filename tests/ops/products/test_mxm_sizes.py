@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
-from jaxspv._core import compilation
+from jaxspv._core.eager import programs
 from jaxspv.ops.products.mxm import gpu, gpu_forms, methods, plan
 from jaxspv.ops.write_rule import capacity
 
@@ -28,8 +28,8 @@ def as_on_a_gpu(monkeypatch):
         else impl
         for impl in methods.op.impls
     ]
-    monkeypatch.setattr(compilation, "_platform_of_leaves", lambda leaves: "cuda")
-    monkeypatch.setattr(compilation, "gpu_compiler_options", lambda: None)
+    monkeypatch.setattr(programs, "_platform_of_leaves", lambda leaves: "cuda")
+    monkeypatch.setattr(programs, "gpu_compiler_options", lambda: None)
     monkeypatch.setattr(plan, "on_gpu", lambda operands: True)
     monkeypatch.setattr(gpu, "no_kernels", gpu.no_rows)
     monkeypatch.setattr(gpu, "rows_of", functools.partial(gpu.rows_of, interpret=True))

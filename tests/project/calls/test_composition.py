@@ -10,7 +10,8 @@ import pytest
 from jax import lax
 
 import jaxspv as jsp
-from jaxspv._core import compilation, operation
+from jaxspv._core import operation
+from jaxspv._core.eager import programs
 from jaxspv.formats import FORMATS
 
 THOROUGH = os.environ.get("JAXSPV_THOROUGH") == "1"
@@ -295,9 +296,9 @@ def test_grad_names_wrong_arguments():
 def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatch):
     """As on a GPU: no jit inside another may have any."""
     options = {"xla_llvm_disable_expensive_passes": False}
-    monkeypatch.setattr(compilation, "options_for", lambda platform: options)
-    monkeypatch.setattr(compilation, "PROGRAMS", compilation._Programs(64))
-    monkeypatch.setattr(operation, "PROGRAMS", compilation.PROGRAMS)
+    monkeypatch.setattr(programs, "options_for", lambda platform: options)
+    monkeypatch.setattr(programs, "PROGRAMS", programs._Programs(64))
+    monkeypatch.setattr(operation, "PROGRAMS", programs.PROGRAMS)
     A = jsp.from_dense(np.array([[0, 2.0, 0], [1, 0, 3], [0, 1, 0]], np.float32))
     w = jnp.arange(3.0)
     losses = (
@@ -308,7 +309,7 @@ def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatc
         slope = jax.grad(loss)(A.data)
         along = jax.jvp(loss, (A.data,), (1 / A.data,))[1]
         np.testing.assert_allclose(along, slope @ (1 / A.data), rtol=1e-4, atol=1e-6)
-    assert compilation.PROGRAMS.programs
+    assert programs.PROGRAMS.programs
 
 
 EXPORTED = (

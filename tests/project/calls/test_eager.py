@@ -7,7 +7,7 @@ import pytest
 
 import jaxspv as jsp
 from benchmarks.dev.eager_calls import profile
-from jaxspv._core.compilation import is_eager, scalar
+from jaxspv._core.eager.arrays import is_eager, scalar
 
 
 @pytest.mark.parametrize("kind", ["bare", "prepared"])

@@ -134,7 +134,7 @@ import pathlib, sys, warnings
 import jax
 import numpy as np
 import jaxspv as jsp
-from jaxspv._core.compilation import PROGRAMS
+from jaxspv._core.eager.programs import PROGRAMS
 folder = pathlib.Path(jsp.config.enable_compilation_cache(sys.argv[1]))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)  # also quick programs
 ends = np.arange(29), np.arange(1, 30)

@@ -15,7 +15,8 @@ import pytest
 from jax.test_util import check_grads
 
 import jaxspv as jsp
-from jaxspv._core.compilation import PROGRAMS, is_eager
+from jaxspv._core.eager.arrays import is_eager
+from jaxspv._core.eager.programs import PROGRAMS
 from jaxspv._core.operation import OPERATIONS, Operation
 
 pytestmark = pytest.mark.fast

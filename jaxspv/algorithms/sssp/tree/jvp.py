@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ...._core.batching import batch_any
 from ...._core.derivatives import is_zero
+from ...._core.loops import batch_any
 from ...._core.operation import Operation, typed
 from ....formats import CSR
 from ....native import bind

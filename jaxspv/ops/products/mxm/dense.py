@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...._core.batching import batch_any
+from ...._core.loops import batch_any
 from ...._core.reductions import rounded
 from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring

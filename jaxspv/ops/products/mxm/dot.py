@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...._core.batching import batch_any
 from ...._core.indices import lower_bound
+from ...._core.loops import batch_any
 from ...._core.reductions import rounded
 from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring

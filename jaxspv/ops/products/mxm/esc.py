@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...._core.batching import batch_any
+from ...._core.loops import batch_any
 from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring
 from .expand import (

@@ -20,7 +20,7 @@ from pallas_kernels.spgemm.dots import spgemm_dots
 from pallas_kernels.spgemm.job import Algebra, MaskRows
 
 from ...._core.compat import kernels_refused
-from ...._core.compilation import host_if_small
+from ...._core.eager.arrays import host_if_small
 from ...._core.indices import index_dtype_for
 from ....algebra.masks import Mask, structure
 from ....algebra.semirings import Semiring, plus_times

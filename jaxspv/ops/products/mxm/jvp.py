@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
-from ...._core.batching import batch_any
-from ...._core.compilation import on_gpu
 from ...._core.derivatives import dense_tangent, is_zero, jvp_of_perturbed
+from ...._core.eager.arrays import on_gpu
+from ...._core.loops import batch_any
 from ...._core.operation import Operation
 from ...._core.reductions import ROUNDED, gather
 from ....algebra.masks import structure

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...._core.compilation import is_eager, known_while_tracing, on_accelerator, on_gpu, one_program
+from ...._core.eager.arrays import is_eager, known_while_tracing, on_accelerator, on_gpu
 from ...._core.eager.kept import kept
+from ...._core.eager.programs import one_program
 from ...._core.indices import bucketed, eager_capacity
 from ...._core.platforms import Backend, situation
 from ...._core.pytree import is_concrete

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...._core.compilation import array_of, is_eager, on_gpu, one_program
+from ...._core.eager.arrays import array_of, is_eager, on_gpu
+from ...._core.eager.programs import one_program
 from ...._core.indices import index_dtype_for, narrowed, widened
 from ...._core.operations.overload import overloadable
 from ...._core.platforms import Backend

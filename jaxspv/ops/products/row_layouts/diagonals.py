@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ...._core.compilation import on_gpu
+from ...._core.eager.arrays import on_gpu
 from ...._core.native_loops import unfused
 from ...._core.platforms import for_cuda
 from ...._core.pytree import is_concrete, pytree_dataclass, static, transient

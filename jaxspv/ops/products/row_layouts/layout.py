@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...._core.compilation import on_gpu
+from ...._core.eager.arrays import on_gpu
 from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ....formats import CSR
 from ....formats.base import search_rows

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...._core.batching import one_by_one
-from ...._core.compilation import array_of, on_gpu, one_program
+from ...._core.eager.arrays import array_of, on_gpu
+from ...._core.eager.programs import one_program
 from ...._core.indices import index_dtype_for, narrowed
 from ...._core.platforms import Backend
 from ....algebra.masks import Mask

@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ...._core.compilation import on_accelerator
+from ...._core.eager.arrays import on_accelerator
 from ...._core.indices import eager_capacity
 from ...._core.operation import Operation, typed
 from ...._core.platforms import Backend

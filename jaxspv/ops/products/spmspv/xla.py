@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...._core.batching import batch_any, batch_max
+from ...._core.loops import batch_any, batch_max
 from ...._core.reductions import rounded
 from ....algebra.semirings import Semiring
 from ....formats import Tiled

@@ -1,11 +1,10 @@
-"""Programs of eager calls: where they run, the options for GPUs, one bounded cache of them."""
+"""Arrays outside of traces: is a call eager, where do arrays live, how values reach a device."""
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,38 +15,9 @@ from jax import lax
 from jax.extend.backend import backends
 from jax.extend.core import Primitive
 
-from .platforms import inside, situation
-from .pytree import VALUES, is_concrete
+from ..pytree import VALUES, is_concrete
 
-WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 SMALL = 1 << 16  # entries of a graph on a GPU that NumPy prepares
-MOST_PROGRAMS = 512  # each takes 10 to 60 of the 65,530 memory maps that Linux gives a process
-
-
-def gpu_compiler_options() -> dict[str, Any]:
-    """XLA options under which a `lax.while_loop` stays on an NVIDIA GPU.
-
-    By default XLA brings the loop's predicate to the host in every iteration (17 to 32 us each on
-    an H200); with WHILE and CONDITIONAL among the command buffers it takes 8 us. Options can only
-    be set on the outermost jit, so an eager call of jaxspv sets them itself and a jitted program
-    of yours has to:
-
-    >>> import jax, jaxspv as jsp
-    >>> options = jsp.config.gpu_compiler_options() if jax.default_backend() == "gpu" else None
-    >>> f = jax.jit(lambda x: x + 1, compiler_options=options)
-
-    The condition of every loop of yours in such a program has to compute something: XLA (jaxlib up
-    to 0.11.2 at least) starts a loop in a command buffer once the kernels of its condition are
-    through, and one whose condition only hands a flag of its state on, `lambda s: s[1]`, before the
-    state is written. Its results are wrong, at random. An integer that is compared is right:
-    `lambda s: s[1] > 0`.
-    """
-    return {
-        "xla_gpu_enable_command_buffer": (
-            "FUSION,CUBLAS,CUSTOM_CALL,WHILE,CONDITIONAL,CUDNN,DYNAMIC_SLICE_FUSION"
-        ),
-        "xla_gpu_graph_min_graph_size": 1,
-    }
 
 
 # ---- Whether a call is eager ----
@@ -108,7 +78,7 @@ def scalar(value: Any, dtype: Any) -> Any:
     if not isinstance(value, (int, float)):
         return jnp.asarray(value, dtype)
     number = np.asarray(value, dtype)
-    return _on_device(number) if is_eager() else number
+    return number_on_device(number) if is_eager() else number
 
 
 def as_array(leaf: Any) -> Any:
@@ -127,12 +97,12 @@ def as_array(leaf: Any) -> Any:
 def as_operands(leaves: Sequence[Any]) -> list[Any]:
     """Concrete leaves as the programs of operations take them."""
     return [
-        x if isinstance(x, jax.Array) and not x.weak_type else _on_device(as_array(x))
+        x if isinstance(x, jax.Array) and not x.weak_type else number_on_device(as_array(x))
         for x in leaves
     ]
 
 
-def _on_device(leaf: Any) -> Any:
+def number_on_device(leaf: Any) -> Any:
     """A NumPy scalar as a cached array on the device; anything else as it is."""
     if not isinstance(leaf, (np.ndarray, np.generic)) or leaf.ndim:
         return leaf
@@ -154,7 +124,7 @@ def on_gpu(operands: Any) -> bool:
 
     What is traced lives nowhere yet.
     """
-    if _only_cpus():
+    if only_cpus():
         return False
     for leaf in jax.tree.leaves(operands):
         if isinstance(leaf, jax.Array) and is_concrete(leaf):
@@ -187,98 +157,10 @@ def on_accelerator(*arrays: Any) -> bool:
 
 
 @functools.cache
-def _only_cpus() -> bool:
+def only_cpus() -> bool:
     return set(backends()) == {"cpu"}
 
 
 @functools.cache
 def _one_cpu() -> bool:
-    return _only_cpus() and jax.device_count() == 1
-
-
-def _platform_of_leaves(leaves: Any) -> str:
-    """ "cpu", "cuda" or "other": where an eager call on these runs."""
-    if _only_cpus():
-        return "cpu"
-    # JAX runs where committed arrays are, and refuses those of two platforms; without any on its
-    # default device, wherever the others are.
-    for leaf in leaves:
-        if getattr(leaf, "committed", False):
-            return WORD_OF.get(next(iter(leaf.devices())).platform, "other")
-    usual: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
-    usual = jax.default_backend() if usual is None else getattr(usual, "platform", usual)
-    return WORD_OF.get(usual, "other")
-
-
-def options_for(platform: str) -> dict[str, Any] | None:
-    """The compiler options of an eager program."""
-    return gpu_compiler_options() if platform == "cuda" else None
-
-
-# ---- Programs ----
-
-
-class _Programs:
-    """The programs of eager calls: a `jax.jit` for each function and its static side.
-
-    A jit is traced and compiled once for each types of arrays. Beyond `most` traces the oldest jits
-    are dropped: they give back memory and memory maps.
-    """
-
-    def __init__(self, most: int):
-        self.most = most
-        self.programs: dict[Hashable, Callable[..., Any]] = {}
-        self.traces: collections.Counter[Hashable] = collections.Counter()  # by age of the jit
-
-    def run(
-        self, name: str, fn: Callable[..., Any], static: Hashable, leaves: Sequence[Any]
-    ) -> Any:
-        """`fn(static, *leaves)` by the program for arrays of these types.
-
-        Args:
-            name: of the program in profiles.
-            fn: traced in the situation of the platform that it runs on; compared, as `static` is.
-            leaves: concrete.
-        """
-        key = fn, static, _platform_of_leaves(leaves), situation()
-        program = self.programs.get(key) or self.programs.setdefault(key, self._jit(name, key))
-        if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
-            with jax.disable_jit(False):
-                return program(*leaves)
-        return program(*leaves)
-
-    def _jit(self, name: str, key: Any) -> Callable[..., Any]:
-        fn, static, platform, where = key
-
-        def traced(*leaves):
-            self.traces[key] += 1
-            while self.traces.total() > self.most:
-                oldest = next(iter(self.traces))
-                self.traces.pop(oldest, None)
-                self.programs.pop(oldest, None)
-            with inside(where.on(platform)):
-                return fn(static, *leaves)
-
-        traced.__name__ = name
-        return jax.jit(traced, compiler_options=options_for(platform))
-
-
-PROGRAMS = _Programs(MOST_PROGRAMS)
-
-
-def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
-    """`fn(*operands, **static)`; eagerly as one program, where its operations would be many.
-
-    `fn` is a function of a module, so that equal calls share a program; `static` is hashable.
-    """
-    leaves, tree = jax.tree.flatten(operands)
-    if not is_eager(*leaves):
-        return fn(*operands, **static)
-    name = static.get("rule", fn).__name__.strip("_")
-    leaves = [x if isinstance(x, jax.Array) else _on_device(x) for x in leaves]
-    return PROGRAMS.run(name, _applied, (fn, tree, tuple(sorted(static.items()))), leaves)
-
-
-def _applied(call: Any, *leaves: Any) -> Any:
-    fn, tree, static = call
-    return fn(*jax.tree.unflatten(tree, leaves), **dict(static))
+    return only_cpus() and jax.device_count() == 1

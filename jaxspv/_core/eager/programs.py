@@ -1,0 +1,126 @@
+"""Programs of eager calls: one bounded cache of them, and XLA's options for GPUs."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jax
+
+from ..platforms import inside, situation
+from .arrays import is_eager, number_on_device, only_cpus
+
+WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
+MOST_PROGRAMS = 512  # each takes 10 to 60 of the 65,530 memory maps that Linux gives a process
+
+
+def gpu_compiler_options() -> dict[str, Any]:
+    """XLA options under which a `lax.while_loop` stays on an NVIDIA GPU.
+
+    By default XLA brings the loop's predicate to the host in every iteration (17 to 32 us each on
+    an H200); with WHILE and CONDITIONAL among the command buffers it takes 8 us. Options can only
+    be set on the outermost jit, so an eager call of jaxspv sets them itself and a jitted program
+    of yours has to:
+
+    >>> import jax, jaxspv as jsp
+    >>> options = jsp.config.gpu_compiler_options() if jax.default_backend() == "gpu" else None
+    >>> f = jax.jit(lambda x: x + 1, compiler_options=options)
+
+    The condition of every loop of yours in such a program has to compute something: XLA (jaxlib up
+    to 0.11.2 at least) starts a loop in a command buffer once the kernels of its condition are
+    through, and one whose condition only hands a flag of its state on, `lambda s: s[1]`, before the
+    state is written. Its results are wrong, at random. An integer that is compared is right:
+    `lambda s: s[1] > 0`.
+    """
+    return {
+        "xla_gpu_enable_command_buffer": (
+            "FUSION,CUBLAS,CUSTOM_CALL,WHILE,CONDITIONAL,CUDNN,DYNAMIC_SLICE_FUSION"
+        ),
+        "xla_gpu_graph_min_graph_size": 1,
+    }
+
+
+def _platform_of_leaves(leaves: Any) -> str:
+    """ "cpu", "cuda" or "other": where an eager call on these runs."""
+    if only_cpus():
+        return "cpu"
+    # JAX runs where committed arrays are, and refuses those of two platforms; without any on its
+    # default device, wherever the others are.
+    for leaf in leaves:
+        if getattr(leaf, "committed", False):
+            return WORD_OF.get(next(iter(leaf.devices())).platform, "other")
+    usual: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    usual = jax.default_backend() if usual is None else getattr(usual, "platform", usual)
+    return WORD_OF.get(usual, "other")
+
+
+def options_for(platform: str) -> dict[str, Any] | None:
+    """The compiler options of an eager program."""
+    return gpu_compiler_options() if platform == "cuda" else None
+
+
+class _Programs:
+    """The programs of eager calls: a `jax.jit` for each function and its static side.
+
+    A jit is traced and compiled once for each types of arrays. Beyond `most` traces the oldest jits
+    are dropped: they give back memory and memory maps.
+    """
+
+    def __init__(self, most: int):
+        self.most = most
+        self.programs: dict[Hashable, Callable[..., Any]] = {}
+        self.traces: collections.Counter[Hashable] = collections.Counter()  # by age of the jit
+
+    def run(
+        self, name: str, fn: Callable[..., Any], static: Hashable, leaves: Sequence[Any]
+    ) -> Any:
+        """`fn(static, *leaves)` by the program for arrays of these types.
+
+        Args:
+            name: of the program in profiles.
+            fn: traced in the situation of the platform that it runs on; compared, as `static` is.
+            leaves: concrete.
+        """
+        key = fn, static, _platform_of_leaves(leaves), situation()
+        program = self.programs.get(key) or self.programs.setdefault(key, self._jit(name, key))
+        if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+            with jax.disable_jit(False):
+                return program(*leaves)
+        return program(*leaves)
+
+    def _jit(self, name: str, key: Any) -> Callable[..., Any]:
+        fn, static, platform, where = key
+
+        def traced(*leaves):
+            self.traces[key] += 1
+            while self.traces.total() > self.most:
+                oldest = next(iter(self.traces))
+                self.traces.pop(oldest, None)
+                self.programs.pop(oldest, None)
+            with inside(where.on(platform)):
+                return fn(static, *leaves)
+
+        traced.__name__ = name
+        return jax.jit(traced, compiler_options=options_for(platform))
+
+
+PROGRAMS = _Programs(MOST_PROGRAMS)
+
+
+def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
+    """`fn(*operands, **static)`; eagerly as one program, where its operations would be many.
+
+    `fn` is a function of a module, so that equal calls share a program; `static` is hashable.
+    """
+    leaves, tree = jax.tree.flatten(operands)
+    if not is_eager(*leaves):
+        return fn(*operands, **static)
+    name = static.get("rule", fn).__name__.strip("_")
+    leaves = [x if isinstance(x, jax.Array) else number_on_device(x) for x in leaves]
+    return PROGRAMS.run(name, _applied, (fn, tree, tuple(sorted(static.items()))), leaves)
+
+
+def _applied(call: Any, *leaves: Any) -> Any:
+    fn, tree, static = call
+    return fn(*jax.tree.unflatten(tree, leaves), **dict(static))

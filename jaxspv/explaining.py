@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from ._core.operation import OPERATIONS, live
+from ._core.operation import OPERATIONS, without_dead_code
 from ._core.operations.call import types_of
 from ._core.operations.plan import Plan
 from ._core.platforms import situation
@@ -56,7 +56,7 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     if not callable(fn):
         raise ValueError(f"`op` must be a function or the name of one; got {op!r}.")
     closed = jax.make_jaxpr(lambda: fn(*args, **_completed(fn, args, kwargs)))()
-    plans = list(_plans(live(closed.jaxpr)))
+    plans = list(_plans(without_dead_code(closed.jaxpr)))
     notes = tuple(dict.fromkeys(note for plan in plans for note in plan.notes))
     plans = [dataclasses.replace(plan, notes=()) for plan in plans]
     name = getattr(fn, "__name__", repr(fn))

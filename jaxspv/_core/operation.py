@@ -26,7 +26,7 @@ from .eager.arrays import as_array, as_operands, is_eager
 from .eager.programs import PROGRAMS
 from .operations.call import Call, Form, Types, structs, types_of, x64
 from .operations.plan import Plan
-from .operations.table import Table, asked, results_of
+from .operations.table import Table, on_types, results_of
 from .platforms import PLATFORM_OF, WORDS, Backend, inside, situation
 
 
@@ -35,7 +35,7 @@ def typed(dtype: Any, *shape: int) -> Any:
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
-def live(jaxpr: Any) -> Any:
+def without_dead_code(jaxpr: Any) -> Any:
     """The jaxpr without what no result needs: a lowered program has only the rest."""
     return partial_eval.dce_jaxpr(jaxpr, True)[0]
 
@@ -132,16 +132,16 @@ class Operation(Table):
     def planned(self, call: Call, types: Types, platform: str | None = None) -> Plan:
         """The plan of a call with operands of these types, without the axes of vmap."""
         how = {"backend": call.backend, "method": call.method, "platform": platform}
-        return asked(functools.partial(self.plan, **how), call, call.single(types))
+        return on_types(functools.partial(self.plan, **how), call, call.single(types))
 
     def traced(self, platform: str, call: Call, types: Types) -> Any:
         """The jaxpr of the form for a platform; it may hold other operations."""
         run = functools.partial(self._run, platform=platform, call=call)
-        return live(jax.make_jaxpr(run)(*structs(types)).jaxpr)
+        return without_dead_code(jax.make_jaxpr(run)(*structs(types)).jaxpr)
 
     def advised(self, call: Call, types: Types) -> tuple[str, ...]:
         """Sentences on what would make a call with operands of these types faster."""
-        return () if self.advice is None else tuple(asked(self.advice, call, call.single(types)))
+        return () if self.advice is None else tuple(on_types(self.advice, call, call.single(types)))
 
     def _form(self, platform: str, call: Call, types: Types) -> Form:
         """The form for a platform; under vmap the form in XLA for a kernel without a batch rule."""

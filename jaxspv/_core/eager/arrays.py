@@ -17,6 +17,7 @@ from jax.extend.core import Primitive
 
 from ..pytree import VALUES, is_concrete
 
+WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 SMALL = 1 << 16  # entries of a graph on a GPU that NumPy prepares
 
 
@@ -119,17 +120,23 @@ def _number(value: bytes, dtype: np.dtype, usual: Any) -> jax.Array:
 # ---- Where a call runs ----
 
 
-def on_gpu(operands: Any) -> bool:
-    """Whether the first array lives on a GPU; without any, whether the default device is one.
+def platform_of(leaves: Sequence[Any]) -> str:
+    """ "cpu", "cuda" or "other": where an eager call on these runs. What is traced says nothing."""
+    if _only_cpus():
+        return "cpu"
+    # JAX runs where committed arrays are, and refuses those of two platforms; without any on its
+    # default device, wherever the others are.
+    for leaf in leaves:
+        if getattr(leaf, "committed", False):
+            return WORD_OF.get(next(iter(leaf.devices())).platform, "other")
+    usual: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    usual = jax.default_backend() if usual is None else getattr(usual, "platform", usual)
+    return WORD_OF.get(usual, "other")
 
-    What is traced lives nowhere yet.
-    """
-    if only_cpus():
-        return False
-    for leaf in jax.tree.leaves(operands):
-        if isinstance(leaf, jax.Array) and is_concrete(leaf):
-            return next(iter(leaf.devices())).platform == "gpu"
-    return jax.default_backend() == "gpu"
+
+def on_gpu(operands: Any) -> bool:
+    """Whether an eager call on these runs on a GPU."""
+    return not _only_cpus() and platform_of(jax.tree.leaves(operands)) == "cuda"
 
 
 def by_numpy(array: Any) -> bool:
@@ -157,10 +164,10 @@ def on_accelerator(*arrays: Any) -> bool:
 
 
 @functools.cache
-def only_cpus() -> bool:
+def _only_cpus() -> bool:
     return set(backends()) == {"cpu"}
 
 
 @functools.cache
 def _one_cpu() -> bool:
-    return only_cpus() and jax.device_count() == 1
+    return _only_cpus() and jax.device_count() == 1

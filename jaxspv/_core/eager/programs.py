@@ -9,9 +9,8 @@ from typing import Any
 import jax
 
 from ..platforms import inside, situation
-from .arrays import is_eager, number_on_device, only_cpus
+from .arrays import is_eager, number_on_device, platform_of
 
-WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 MOST_PROGRAMS = 512  # each takes 10 to 60 of the 65,530 memory maps that Linux gives a process
 
 
@@ -41,20 +40,6 @@ def gpu_compiler_options() -> dict[str, Any]:
     }
 
 
-def _platform_of_leaves(leaves: Any) -> str:
-    """ "cpu", "cuda" or "other": where an eager call on these runs."""
-    if only_cpus():
-        return "cpu"
-    # JAX runs where committed arrays are, and refuses those of two platforms; without any on its
-    # default device, wherever the others are.
-    for leaf in leaves:
-        if getattr(leaf, "committed", False):
-            return WORD_OF.get(next(iter(leaf.devices())).platform, "other")
-    usual: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
-    usual = jax.default_backend() if usual is None else getattr(usual, "platform", usual)
-    return WORD_OF.get(usual, "other")
-
-
 def options_for(platform: str) -> dict[str, Any] | None:
     """The compiler options of an eager program."""
     return gpu_compiler_options() if platform == "cuda" else None
@@ -82,7 +67,7 @@ class _Programs:
             fn: traced in the situation of the platform that it runs on; compared, as `static` is.
             leaves: concrete.
         """
-        key = fn, static, _platform_of_leaves(leaves), situation()
+        key = fn, static, platform_of(leaves), situation()
         program = self.programs.get(key) or self.programs.setdefault(key, self._jit(name, key))
         if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
             with jax.disable_jit(False):

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from ..compat import kernels_refused
-from ..platforms import BACKENDS, PLATFORM_OF, Backend, Situation, inside, situation
+from ..platforms import BACKENDS, PLATFORM_OF, Backend, inside, situation
 from .call import Call, Form, Refuse, Types, never, structs
 from .plan import Plan
 
@@ -45,7 +45,6 @@ class Table:
         def add(run):
             how: Any = batched or {"xla": "vmap", "cpu": "map"}.get(backend)
             self._forms.append(Form(name, backend, run, how, refuse))
-            results_of.cache_clear()
             return run
 
         return add
@@ -85,23 +84,24 @@ class Table:
             if method not in (names := sorted({impl.name for impl in self.impls})):
                 raise ValueError(f"`method` must be one of {names}; got {method!r}.")
         allowed = situation().allowed if backend is None else (backend,)
+
+        def refusal(impl):
+            if impl.backend not in allowed:
+                return f"backend={backend or allowed[-1]!r} was asked for"
+            if method not in (None, impl.name):
+                return f"method={method!r} was asked for"
+            reason = impl.refuse(*operands, **static)
+            return reason or (kernels_refused() if impl.backend == "pallas" else None)
+
         chosen, refused = {}, []
         for impl in sorted(impls, key=lambda impl: BACKENDS.index(impl.backend)):
-            kind = impl.backend
-            if kind in chosen or platform not in (None, PLATFORM_OF.get(kind, platform)):
+            runs_on = PLATFORM_OF.get(impl.backend, platform)
+            if impl.backend in chosen or platform not in (None, runs_on):
                 continue
-            if kind not in allowed:
-                reason = f"backend={backend or allowed[-1]!r} was asked for"
-            elif method is not None and impl.name != method:
-                reason = f"method={method!r} was asked for"
-            else:
-                reason = impl.refuse(*operands, **static)
-                if kind == "pallas":
-                    reason = reason or kernels_refused()
-            if reason is None:
-                chosen[kind] = impl
-            else:
+            if reason := refusal(impl):
                 refused.append((impl, reason))
+            else:
+                chosen[impl.backend] = impl
         if chosen:
             return Plan(self.name, (*chosen.values(),), tuple(refused), internal=self.internal)
         if platform is not None:  # on no platform at last, for CPUs before GPUs
@@ -118,30 +118,26 @@ def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types
     del x64  # part of the key
 
     plan = op.planned(call, types, "other")
-    result = None if op.types is None else asked(op.types, call, types)
+    result = None if op.types is None else on_types(op.types, call, types)
     if result is None:
         impl = plan.chosen[-1]  # the form in XLA, if it did not refuse
-        platform = PLATFORM_OF.get(impl.backend, "other")
-        result = jax.eval_shape(_within(impl.run, call, call.where.on(platform)), *structs(types))
+        where = call.where.on(PLATFORM_OF.get(impl.backend, "other"))
+
+        def traced(*operands, **static):
+            return jax.eval_shape(functools.partial(impl.run, **static), *operands)
+
+        result = on_types(traced, call._replace(where=where), types)
     leaves, structure = jax.tree.flatten(result)
     return structure, tuple((tuple(v.shape), jnp.dtype(v.dtype)) for v in leaves)
 
 
-def asked(fn: Callable[..., Any], call: Call, types: Types) -> Any:
+def on_types(fn: Callable[..., Any], call: Call, types: Types) -> Any:
     """`fn(*operands, **static)` for operands that only have shapes and dtypes."""
     found = []
-    ask = _within(
-        lambda *operands, **static: found.append(fn(*operands, **static)), call, call.where
-    )
-    jax.eval_shape(ask, *structs(types))
+
+    def on_leaves(*leaves):
+        with inside(call.where):
+            found.append(fn(*call.tree.unflatten(leaves), **dict(call.static)))
+
+    jax.eval_shape(on_leaves, *structs(types))
     return found[0]
-
-
-def _within(fn: Callable[..., Any], call: Call, where: Situation) -> Callable[..., Any]:
-    """`fn(*operands, **static)` as a function of the leaves of the operands, in a situation."""
-
-    def of_leaves(*leaves):
-        with inside(where):
-            return fn(*call.tree.unflatten(leaves), **dict(call.static))
-
-    return of_leaves

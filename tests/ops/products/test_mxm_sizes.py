@@ -28,7 +28,7 @@ def as_on_a_gpu(monkeypatch):
         else impl
         for impl in methods.op.impls
     ]
-    monkeypatch.setattr(programs, "_platform_of_leaves", lambda leaves: "cuda")
+    monkeypatch.setattr(programs, "platform_of", lambda leaves: "cuda")
     monkeypatch.setattr(programs, "gpu_compiler_options", lambda: None)
     monkeypatch.setattr(plan, "on_gpu", lambda operands: True)
     monkeypatch.setattr(gpu, "no_kernels", gpu.no_rows)

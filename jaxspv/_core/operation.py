@@ -24,7 +24,7 @@ from .batching import alike, one_by_one, vmapped
 from .derivatives import is_inexact, is_zero, jvp_of_perturbed, symbolic_zero, transpose_of_tangent
 from .eager.arrays import as_array, as_operands, is_eager
 from .eager.programs import PROGRAMS
-from .operations.call import Call, Form, Types, structs, types_of, x64
+from .operations.call import Call, Form, Types, call_of, structs, types_of, x64
 from .operations.plan import Plan
 from .operations.table import Table, on_types, results_of
 from .platforms import PLATFORM_OF, WORDS, Backend, inside, situation
@@ -113,7 +113,7 @@ class Operation(Table):
         """
         leaves, tree = jax.tree.flatten(operands)
         options, where = tuple(sorted(static.items())), situation().everywhere().taking(backend)
-        call = Call(tree, options, backend, method, where)
+        call = call_of(tree, options, backend, method, where, ())
         if not is_eager(*leaves):
             return self._bound(call, *leaves)
         return PROGRAMS.run(self.primitive.name, self._bound, call, as_operands(leaves))
@@ -127,7 +127,7 @@ class Operation(Table):
 
     def _results(self, call: Call, types: Types) -> tuple[Any, Types]:
         """The structure and the types of the results, without the axes of vmap."""
-        return results_of(self, call._replace(lanes=()), call.single(types), x64())
+        return results_of(self, call.replace(lanes=()), call.single(types), x64())
 
     def planned(self, call: Call, types: Types, platform: str | None = None) -> Plan:
         """The plan of a call with operands of these types, without the axes of vmap."""
@@ -186,7 +186,7 @@ class Operation(Table):
         size = next(x.shape[d] for x, d in each if d is not None)
         moved = [jnp.moveaxis(x, d, 0) if d else x for x, d in each]  # None or 0: as it is
         lane = size, tuple(d is not None for d in dims)
-        call = call._replace(lanes=(*call.lanes, lane))
+        call = call.replace(lanes=(*call.lanes, lane))
         out = self.primitive.bind(*alike(moved), call=call)
         return out, [0] * len(out)
 
@@ -270,7 +270,7 @@ class Operation(Table):
         # No sharding or varying axes: forms create arrays without, and a loop carries one kind.
         bare = [ShapedArray(v.shape, v.dtype, weak_type=v.weak_type) for v in ctx.avals_in]
         if _foreign_calls_refused(ctx.module_context):
-            call = call._replace(where=call.where._replace(portable=True))
+            call = call.replace(where=call.where._replace(portable=True))
         rule = mlir.lower_fun(_inlined, multiple_results=True)
         ctx = ctx.replace(avals_in=bare)
         return rule(ctx, *args, rule=self._run, platform=platform, call=call)

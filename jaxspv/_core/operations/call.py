@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import jax
 
@@ -44,8 +45,10 @@ class Form:
         return f"{self.backend}/{self.name}"
 
 
-class Call(NamedTuple):
-    """The static part of a call: the only parameter of its equation.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Call:
+    """The static part of a call: the only parameter of its equation. Made by `call_of`, so that
+    equal ones are one object, compared by identity; no tuple, which JAX would take apart.
 
     Attributes:
         tree: the pytree structure of the operands.
@@ -62,7 +65,7 @@ class Call(NamedTuple):
     backend: Backend | None
     method: str | None
     where: Situation
-    lanes: tuple[tuple[int, tuple[bool, ...]], ...] = ()
+    lanes: tuple[tuple[int, tuple[bool, ...]], ...]
 
     def __repr__(self) -> str:
         given = [f"{name}={value}" for name, value in self.static if value not in (None, False)]
@@ -71,10 +74,17 @@ class Call(NamedTuple):
         given += [f"lanes={len(self.lanes)}"] if self.lanes else []
         return f"({', '.join(given)})"
 
+    def replace(self, **changes: Any) -> Call:
+        """The same call but for some attributes."""
+        return call_of(*(vars(self) | changes).values())
+
     def single(self, types: Types) -> Types:
         """Types of the arrays without the axes of `lanes`."""
         axes = [sum(on[k] for _, on in self.lanes) for k in range(len(types))]
         return tuple((s[k:], dtype) for (s, dtype), k in zip(types, axes, strict=True))
+
+
+call_of = functools.lru_cache(maxsize=4096)(Call)
 
 
 def structs(types: Types) -> list[jax.ShapeDtypeStruct]:

@@ -126,7 +126,7 @@ def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types
         def traced(*operands, **static):
             return jax.eval_shape(functools.partial(impl.run, **static), *operands)
 
-        result = on_types(traced, call._replace(where=where), types)
+        result = on_types(traced, call.replace(where=where), types)
     leaves, structure = jax.tree.flatten(result)
     return structure, tuple((tuple(v.shape), jnp.dtype(v.dtype)) for v in leaves)
 

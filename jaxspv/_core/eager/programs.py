@@ -80,7 +80,7 @@ class _Programs:
         def traced(*leaves):
             self.traces[key] += 1
             while self.traces.total() > self.most:
-                oldest = next(iter(self.traces))
+                oldest, *_ = self.traces  # in one step: other threads change it
                 self.traces.pop(oldest, None)
                 self.programs.pop(oldest, None)
             with inside(where.on(platform)):

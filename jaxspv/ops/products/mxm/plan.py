@@ -15,9 +15,11 @@ from ...._core.eager.programs import one_program
 from ...._core.indices import bucketed, eager_capacity
 from ...._core.platforms import Backend, situation
 from ...._core.pytree import is_concrete
+from ...._core.reductions import exact_sum
 from ....algebra.masks import Mask
 from ....algebra.semirings import plus_pair
 from ....formats import SparseMatrix
+from ....formats.base import entries_on_host
 from ....formats.csr import sorted_csr
 from .call import Call
 from .loops.native import counted, no_pattern
@@ -26,8 +28,6 @@ from .result import lists_places, sorted_mask
 
 if TYPE_CHECKING:
     from pallas_kernels.spgemm.api import Rows
-
-BLOCK = 1 << 16  # entries whose products are counted together
 
 
 def count_on_host(A: SparseMatrix, B: SparseMatrix) -> int:
@@ -42,23 +42,17 @@ def searches_on_host(A: SparseMatrix, B: SparseMatrix, mask: Mask) -> int:
 
 
 def count_on_device(A: SparseMatrix, B: SparseMatrix, mask: Mask | None) -> tuple[int, int | None]:
-    """The number of products and, with a mask, about that of searches: one program, one sync."""
+    """The number of products and, with a mask, that of searches: one program, one sync."""
     with known_while_tracing():
-        parts, searches = jax.device_get(_count(A, B, mask))
-    high, low = (int(part.astype(np.int64).sum()) for part in parts)
-    return (high << 16) + low, None if searches is None else int(searches)
+        products, searches = jax.device_get(_count(A, B, mask))
+    return int(products), None if searches is None else int(searches)
 
 
 def _places(A: Any) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the entries, on the host."""
-    if A.compressed is None:
-        row, col = (np.asarray(v) for v in A.rowcol())
-        valid = row < A.shape[0]
-        return row[valid], col[valid]
-    lengths: Any = np.diff(np.asarray(A.indptr))
-    major = np.repeat(np.arange(lengths.size), lengths)
-    minor = np.asarray(A.indices)[: major.size]
-    return (major, minor) if A.compressed == 0 else (minor, major)
+    row, col, *_ = map(np.asarray, A.rowcol()) if A.compressed is None else entries_on_host(A)
+    valid = row < A.shape[0]
+    return row[valid], col[valid]
 
 
 def _lengths(A: Any, axis: int) -> np.ndarray:
@@ -70,27 +64,16 @@ def _lengths(A: Any, axis: int) -> np.ndarray:
 
 @jax.jit
 def _count(A: SparseMatrix, B: SparseMatrix, mask: Mask | None) -> Any:
-    return _count_products(A, B), None if mask is None else _count_searches(A, B, mask)
-
-
-def _count_products(A: SparseMatrix, B: SparseMatrix) -> jax.Array:
-    """(2, k) sums of the high and of the low 16 bits of what 2^16 entries of A select at a time.
-
-    Neither wraps, and the host adds them up: no 64-bit integers, no prefix sum.
-    """
+    """What `count_on_host` and `searches_on_host` count."""
     row, col = A.rowcol()
-    each = jnp.take(_lengths_of_rows(B), col, mode="clip")
-    each = jnp.where(row < A.shape[0], each, 0).astype(jnp.uint32)
-    each = jnp.pad(each, (0, -A.nse % BLOCK)).reshape(-1, BLOCK)
-    halves = jnp.stack([each >> 16, each & 0xFFFF])
-    return jnp.sum(halves, axis=2, dtype=jnp.uint32)
-
-
-def _count_searches(A: SparseMatrix, B: SparseMatrix, mask: Mask) -> jax.Array:
+    b = _lengths_of_rows(B)
+    products = exact_sum(jnp.where(row < A.shape[0], jnp.take(b, col, mode="clip"), 0))
+    if mask is None:
+        return products, None
     row, col = mask.source.rowcol()
-    a, b = _lengths_of_rows(A), _lengths_of_rows(B.T)
-    shorter = jnp.minimum(a.at[row].get(mode="fill", fill_value=0), b.at[col].get(mode="clip"))
-    return jnp.sum(shorter, dtype=jnp.float32)  # without 64-bit integers, and near enough
+    each = _lengths_of_rows(A).at[row].get(mode="fill", fill_value=0)
+    other = _lengths_of_rows(B.T).at[col].get(mode="clip")
+    return products, exact_sum(jnp.minimum(each, other))
 
 
 def _lengths_of_rows(A: Any) -> jax.Array:

@@ -15,6 +15,7 @@ from ...._core.derivatives import dense_tangent, is_inexact, is_symbolic, is_zer
 from ...._core.operation import Operation, typed
 from ....algebra.semirings import Semiring, plus_times
 from ....formats import SparseMatrix
+from ....native.codes import refused
 from ...aggregate import wide
 from ..common.dense_products import sddmm as op
 from ..common.dense_products import spmm
@@ -76,8 +77,12 @@ def _pushed(backend, semiring, A, X, Y, parts, *, perturbed):
 
 
 def _pulled(backend, semiring, A, X, Y, g, *, perturbed):
-    """The cotangents of the perturbed leaves, in chunks of entries or by products."""
-    if is_ordinary(semiring, X, Y) and backend == "xla":
+    """The cotangents of the perturbed leaves, in chunks of entries or by products.
+
+    On a CPU by products where these are C++ and there is one head: others need a transpose each.
+    """
+    one = X.ndim == 2 and A.index_dtype == jnp.int32 and refused(plus_times, X.dtype) is None
+    if is_ordinary(semiring, X, Y) and (backend == "xla" or one):
         sides = ((A, Y), (A.T, X))
         wanted = [side for side, on in zip(sides, perturbed, strict=True) if on]
         return [by_heads(M, g, v) for M, v in wanted]
@@ -100,7 +105,7 @@ def is_ordinary(semiring: Semiring, X: Array, Y: Array) -> bool:
 def by_heads(A: SparseMatrix, data: Array, X: Array) -> Array:
     """`sum_j data[i, j, h] X[j, h]` (m, heads, k): a product with X for each head.
 
-    On GPUs the kernel of `spmm`; on a CPU a scatter in chunks is faster.
+    By the kernel of `spmm`.
     """
     (n, *heads, k) = X.shape
     if A.takes_arrays:  # sorted by row once for all heads

@@ -73,14 +73,13 @@ def build(
     *,
     tuning: Tuning = GPU,
     by_degree: bool | None = None,
-    rounded: bool = True,
 ) -> RowBins:
     """Arrange the pattern of a CSR matrix (shapes depend on values: not traceable).
 
     indptr: (n_rows + 1,) integers. indices: integers; those behind indptr[-1] are capacity and are
     left out. by_degree numbers the columns by falling degree; None: if a sixteenth of them holds
-    half of the entries. rounded: whether bins hold spare segments, so that graphs of like lengths
-    share programs. The host sees histograms of lengths alone. O(n_rows + n_cols + slots).
+    half of the entries. Bins hold spare segments, so that graphs of like lengths share programs.
+    The host sees histograms of lengths alone. O(n_rows + n_cols + slots).
     """
     n_rows, n_cols = shape
     indptr, indices = of_numbers(indptr), of_numbers(indices)
@@ -89,8 +88,8 @@ def build(
     levels = levels_for(indices.shape[0], segment)
     found = sizes(indptr, indices, segment=segment, levels=levels, n_cols=n_cols, skew=ask)
     counts, (top, entries) = jax.device_get(found)
-    bins, own = bins_of(counts[0], None if counts[1].any() else n_rows, tuning, rounded)
-    blocks = (bins, *(bins_of(c, None, tuning, rounded)[0] for c in counts[1:] if c.any()))
+    bins, own = bins_of(counts[0], None if counts[1].any() else n_rows, tuning)
+    blocks = (bins, *(bins_of(c, None, tuning)[0] for c in counts[1:] if c.any()))
     order = None
     if counts[0].any() and (by_degree or (ask and 2 * int(top) > int(entries))):
         order = column_order(indptr, indices, n_cols=n_cols)

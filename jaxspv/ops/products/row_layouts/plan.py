@@ -77,9 +77,7 @@ class Plan(NamedTuple):
     pieces: Any
 
 
-def bins_of(
-    counts: np.ndarray, rows: int | None, tuning: Tuning, rounded: bool = True
-) -> tuple[tuple[Bin, ...], bool]:
+def bins_of(counts: np.ndarray, rows: int | None, tuning: Tuning) -> tuple[tuple[Bin, ...], bool]:
     """The bins of segments, counts[k] of k entries, and whether one of all rows is better.
 
     One bin of all rows in their own order, empty ones included, is taken if it costs no more than
@@ -96,12 +94,11 @@ def bins_of(
     bins, below = [], 0
     for width in widths:
         count = int(counts[below + 1 : width + 1].sum())
-        if rounded:  # up to a launch of spare slots
-            wider = min(1 << (width - 1).bit_length(), tuning.segment)
-            if width == widths[-1] and count * (wider - width) <= tuning.launch:
-                width = wider
-            few = 1 << max(tuning.launch // width, 1).bit_length() - 1
-            count = bucketed(max(count, few))
+        wider = min(1 << (width - 1).bit_length(), tuning.segment)  # up to a launch of spare slots
+        if width == widths[-1] and count * (wider - width) <= tuning.launch:
+            width = wider
+        few = 1 << max(tuning.launch // width, 1).bit_length() - 1
+        count = bucketed(max(count, few))
         bins.append(Bin(width, count, below + 1, width <= tuning.unroll))
         below = width
     return tuple(bins), False

@@ -101,17 +101,26 @@ def arguments_of(name: str, args: tuple, kwargs: dict) -> dict[str, Any]:
     Raises:
         TypeError: they are not those of the function.
     """
-    found = _signature(name).bind(*args, **kwargs)
-    found.apply_defaults()
-    return found.arguments
+    positional, defaults, needed = _parameters(name)
+    given = dict(zip(positional, args, strict=False))
+    wrong = (kwargs.keys() & given.keys()) | (kwargs.keys() - defaults.keys() - {*positional})
+    found = {**defaults, **given, **kwargs}
+    if len(args) > len(positional) or wrong or not needed <= found.keys():
+        raise TypeError(f"{name}() has other arguments: {sorted(wrong or needed)}")
+    return found
 
 
 @functools.cache
-def _signature(name: str) -> inspect.Signature:
+def _parameters(name: str) -> tuple[list[str], dict[str, Any], set[str]]:
+    """Names of positional parameters, defaults, and names of those without a default."""
     from networkx.utils import backends
 
     registered: Any = vars(backends)["_registered_algorithms"]
-    return inspect.signature(registered[name].orig_func)
+    function = registered[name].orig_func
+    parameters = inspect.signature(function).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+    positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    return positional, defaults, {p.name for p in parameters} - defaults.keys()
 
 
 def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
@@ -134,8 +143,7 @@ def _always_runs(name: str) -> bool:
 
 def _attributes(name: str) -> set[str]:
     """Arguments that name an attribute of edges; a distance without a default is a number."""
-    found = _signature(name).parameters.values()
-    return {"weight", "distance"} & {p.name for p in found if p.default is not p.empty}
+    return {"weight", "distance"} & _parameters(name)[1].keys()
 
 
 class _Spent:
@@ -323,7 +331,6 @@ REFUSED: dict[str, tuple[Refusal, ...]] = {
     "bfs_successors": NO_ORDER,
     "pagerank": (NO_START, _given("dangling", why="dangling nodes follow the personalization")),
     "hits": (NO_START, _null_graph, _hits),
-    "eigenvector_centrality katz_centrality": (NO_START,),
     "astar_path astar_path_length": (
         _given("heuristic", "cutoff", why="where it is not admissible, paths depend on it"),
     ),

@@ -7,12 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..algebra.masks import structure
+from ..algebra.operators import times
 from ..algebra.semirings import plus_times
 from ..algorithms.triangles.api import of_vertices
 from ..formats import CSR
+from ..graph import Graph
+from ..ops.ewise import ewise_mult
 from ..ops.products.mxm.api import mxm
+from ..ops.products.mxv.api import mxv
 from .graph import ConvertedGraph
-from .views import joined, on_device, simple_pattern
+from .views import joined, on_device, pattern, simple_pattern
 
 
 def degrees(G: ConvertedGraph) -> np.ndarray:
@@ -38,6 +42,47 @@ def common_neighbors(G: ConvertedGraph, u: np.ndarray, v: np.ndarray, share: np.
 def _common(A: CSR, share: jax.Array, pairs: CSR) -> CSR:
     columns = jnp.take(share, A.indices, mode="fill", fill_value=0)
     return mxm(A.with_data(columns), A, plus_times, mask=structure(pairs), nse=pairs.nse)
+
+
+def apply_matrix(graph: Graph, x: np.ndarray) -> np.ndarray:
+    """`y[i] = sum over edges i -> j of A[i, j] x[j]`, for x over the vertices without ghosts."""
+    padded = np.zeros(graph.n)
+    padded[: len(x)] = x
+    return np.asarray(_row_products(graph, padded))[: len(x)]
+
+
+@jax.jit
+def _row_products(graph: Graph, x: jax.Array) -> jax.Array:
+    return mxv(graph.out, x.astype(graph.dtype))
+
+
+def mutual(G: ConvertedGraph) -> np.ndarray:
+    """(n,) of each vertex the edges that are also there in the other direction."""
+
+    def make() -> np.ndarray:
+        graph = pattern(G)
+        return np.asarray(_mutual(graph.out, graph.inn))[: len(G)].astype(np.int64)
+
+    return G.once("mutual", make)
+
+
+@jax.jit
+def _mutual(A: CSR, T: CSR) -> jax.Array:
+    both = ewise_mult(A, T, times)
+    return mxv(both, jnp.ones(A.shape[1], both.dtype))
+
+
+def closed_walks(graph: Graph) -> np.ndarray:
+    """(n,) the diagonal of A^3 for a symmetric A: two for every triangle, weighed by its edges."""
+    return np.asarray(_closed_walks(graph))
+
+
+@jax.jit
+def _closed_walks(graph: Graph) -> jax.Array:
+    A = graph.out
+    paths = mxm(A, A, plus_times, mask=structure(A), nse=A.nse)
+    closed = ewise_mult(paths, A, times)
+    return mxv(closed, jnp.ones(graph.n, closed.dtype))
 
 
 def triangle_counts(G: ConvertedGraph) -> np.ndarray:

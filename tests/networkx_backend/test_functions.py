@@ -171,7 +171,6 @@ CALLS = {  # name -> its calls
 # graphs of some kind
 REFUSING = """
 average_clustering clustering generalized_degree transitivity triangles core_number k_core k_shell
-eigenvector_centrality katz_centrality
 k_crust k_corona hits minimum_spanning_edges maximum_spanning_edges minimum_spanning_tree
 maximum_spanning_tree astar_path astar_path_length greedy_color louvain_communities
 maximal_independent_set bfs_edges

@@ -6,12 +6,11 @@ from collections import Counter
 
 import numpy as np
 
-from ....algorithms.clustering.coefficients import clustering as coefficients_of
 from ...graph import ConvertedGraph
-from ...products import triangle_counts, triangles_of_edges
+from ...products import closed_walks, mutual, triangle_counts, triangles_of_edges
 from ...registry import implements
 from ...results import by_node, chosen
-from ...views import simple_pattern, weighted
+from ...views import joined, on_device, simple_pattern
 
 
 def _neighbors(G: ConvertedGraph) -> np.ndarray:
@@ -43,19 +42,43 @@ def transitivity(G):
     return closed / paths if closed else 0
 
 
-def _coefficients(G: ConvertedGraph, weight: str | None) -> np.ndarray:
+def _coefficients(G: ConvertedGraph, weight: str | None) -> dict:
+    """Walks i -> j -> k -> i over those that there could be; NaN weights stay NaN."""
     if weight is None and not G.is_directed():
+        walks = 2.0 * triangle_counts(G)
+    else:
+        walks = closed_walks(_symmetric(G, weight))[: len(G)]
+    if G.is_directed():
+        loops = np.bincount(G.row[G.row == G.col], minlength=len(G))
+        total = np.bincount(G.row, minlength=len(G)) + np.bincount(G.col, minlength=len(G))
+        total = total - 2 * loops
+        possible = 2 * (total * (total - 1) - 2 * (mutual(G) - loops))
+    else:
         degree = _neighbors(G)
-        closed, possible = 2.0 * triangle_counts(G), degree * (degree - 1)
-        return np.divide(closed, possible, out=np.zeros(len(G)), where=closed != 0)
-    values = G.weights(weight)
-    if len(values) and not (np.isfinite(values).all() and values.min() >= 0 < values.max()):
-        raise NotImplementedError(f"the weights under {weight!r} are not finite, or none is > 0")
-    graph = weighted(G, weight, parallel=np.add)
-    return np.asarray(coefficients_of(graph, weighted=True, directed=G.is_directed()))[: len(G)]
+        possible = degree * (degree - 1)
+    value = np.divide(walks, possible, out=np.zeros(len(G)), where=(walks != 0) & (possible != 0))
+    return by_node(G, value)
+
+
+def _symmetric(G: ConvertedGraph, weight: str | None):
+    """Cube roots of the weights over the largest, both directions of directed edges added up."""
+    values = G.weights(weight).astype(float)
+    proper = G.row != G.col
+    if weight is not None and len(values):
+        if not (np.isfinite(values).all() and values.max() > 0):
+            raise NotImplementedError(
+                f"the weights under {weight!r} are not finite, or none is > 0"
+            )
+        values = np.cbrt(values / values.max())
+    row, col, values = G.row[proper], G.col[proper], values[proper]
+    if G.is_directed():
+        row, col = np.concatenate([row, col]), np.concatenate([col, row])
+        values = np.concatenate([values, values])
+    row, col, values = joined(len(G), row, col, values, np.add)
+    return on_device(len(G), row, col, values)
 
 
 @implements
 def clustering(G, nodes=None, weight=None):
     """The share of the pairs of neighbors of each node that are joined."""
-    return chosen(G, nodes, by_node(G, _coefficients(G, weight)))
+    return chosen(G, nodes, _coefficients(G, weight))

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, dtypes
 
 from .._core.operations.overload import overloadable
+from ..algebra import operators
 from ..algebra.monoids import Monoid
 from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary, traceable
 from ..shapes import Allowed, Number, Operand
-from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
+from .write_rule.call import Dense, Options, beyond, call, format_of, is_dense, number, operand
 from .write_rule.entries import Entries, at_places_of, entries_in_slots, entries_of, keep
+
+COMPARISONS = tuple(
+    getattr(operators, kind + name)
+    for kind in ("", "value")
+    for name in ("eq", "ne", "lt", "le", "gt", "ge")
+)
+PLACES = tuple(
+    getattr(operators, k) for k in "tril triu diag offdiag rowle rowgt colle colgt".split()
+)
+ALL = UnaryOp(lambda x: jnp.ones(jnp.shape(x), bool), "all")
+NONE = UnaryOp(lambda x: jnp.zeros(jnp.shape(x), bool), "none")
 
 
 @overloadable
@@ -63,13 +76,13 @@ def apply(
     """
     A = operand("A", A)
     options = Options(mask, accum, out, replace, nse)
-    op, scalar, static = bound(op, left, right, thunk)
+    op, scalar, static = bound(op, left, right, thunk, A)
     how = {"static": static, "format": format_of(A), "dense": is_dense(A)}
     return call(_apply, (A, op, scalar), options, **how, keeps=True)
 
 
-def bound(op: Any, left: Any, right: Any, thunk: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """The operator of `apply`, its scalar, and what `applied` must know of them.
+def bound(op: Any, left: Any, right: Any, thunk: Any, A: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """The operator of `apply` on A, its scalar, and what `applied` must know of them.
 
     Raises:
         TypeError, ValueError: as `apply`.
@@ -94,7 +107,19 @@ def bound(op: Any, left: Any, right: Any, thunk: Any) -> tuple[Any, Any, dict[st
         raise TypeError(
             f"`left`, `right` and `thunk` must be scalars; got shape {np.shape(scalar)}."
         )
+    op, scalar, side = _in_dtype(op, scalar, side, A)
     return op, scalar, {"bind": side, "weak": isinstance(scalar, (bool, int, float))}
+
+
+def _in_dtype(op: Any, scalar: Any, side: str | None, A: Any) -> tuple[Any, Any, str | None]:
+    """`op`, its scalar, its side; of an integer that no value equals comparisons are constant."""
+    if beyond(scalar, A.dtype) and op in COMPARISONS:
+        compare = getattr(operator, op.name.removeprefix("value"))
+        return ALL if compare(*((scalar, 0) if side == "left" else (0, scalar))) else NONE, 0, None
+    if beyond(scalar, np.int32) and op in PLACES:
+        enabled = jnp.iinfo(dtypes.canonicalize_dtype(int))
+        return op, np.asarray(max(enabled.min, min(scalar, enabled.max)), enabled.dtype), side
+    return op, number(side or "thunk", scalar, A.dtype), side
 
 
 def _apply(A, op, scalar, *, bind, weak) -> Any:
@@ -177,7 +202,7 @@ def select(
     [[0.0, 2.0], [0.0, 4.0]]
     """
     A = operand("A", A)
-    op = _predicate(op)
+    op, thunk, _ = _in_dtype(_predicate(op), thunk, None, A)
     options = Options(mask, accum, out, replace, nse)
     return call(_select, (A, op, thunk), options, format=format_of(A))
 

@@ -20,7 +20,7 @@ from ..algebra.operators import BinaryOp
 from ..formats import base
 from ..formats.stored import Stored
 from ..shapes import Allowed, Number, Operand, Places
-from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
+from .write_rule.call import Dense, Options, call, format_of, is_dense, number, operand
 from .write_rule.entries import Entries, entries_of, keep, sort_entries, spread
 from .write_rule.index import Index, as_indices, check_distinct
 from .write_rule.on_host import csr_like, is_listed, is_on_host, listed
@@ -120,7 +120,7 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
         check_distinct(name, index)
     local = tuple(x.size for x in indices if not (x.point and C.ndim == 2))
     scalar = not isinstance(value, Stored) and jnp.ndim(value) == 0
-    value = value if scalar else operand("value", value)
+    value = number("value", value, C.dtype) if scalar else operand("value", value)
     if not scalar and value.shape != local and not (local == () and value.shape == (1,)):
         raise ValueError(f"`value` must be a scalar or have shape {local}; got {value.shape}.")
     if options.mask is None and options.accum is None and options.nse is None:

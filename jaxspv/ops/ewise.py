@@ -8,7 +8,7 @@ from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid
 from ..algebra.operators import as_binary, plus, times
 from ..shapes import Allowed, Number, Operand
-from .write_rule.call import Options, call, format_of, operand
+from .write_rule.call import Options, call, format_of, number, operand
 from .write_rule.merge import Places, join, slots_for
 
 
@@ -142,5 +142,7 @@ def _joined(places: Places, A: Any, B: Any, op: Any, defaults: Any, options: Opt
         raise ValueError(f"`B` must have the shape {A.shape} of A; got {B.shape}.")
     op = op.op if isinstance(op, Monoid) else as_binary(op)
     how: dict[str, Any] = {"places": places, "slots": slots_for(A, B, places)}
-    operands = (A, B, op, *defaults)
+    named = zip(("left_default", "right_default"), defaults, (A, B), strict=False)
+    given = [number(name, d, M.dtype) for name, d, M in named]
+    operands = (A, B, op, *given)
     return call(join, operands, options, static=how, format=format_of(A), dense=True)

@@ -212,7 +212,7 @@ def _compare(A: Any, other: Any, op: Any) -> Any:
             "`A.toarray()`, or use the complement of the opposite one as a mask, `~(A > B)`."
         )
     if not isinstance(other, Stored):
-        op, scalar, static = bound(op, None, number, None)
+        op, scalar, static = bound(op, None, number, None, A)
         operands = operand("A", A), op, scalar
         return call(_true_entries, operands, Options(), static=static, format=format_of(A))
     return select(ewise_union(A, other, op), nonzero)

@@ -295,5 +295,5 @@ apply_op.register("collectives")(_applied)
 
 def sharded_apply(A, op, *, left=None, right=None, thunk=0, **options) -> ShardedGraph:
     refused("apply", options)
-    op, scalar, static = bound(op, left, right, thunk)
+    op, scalar, static = bound(op, left, right, thunk, A)
     return dataclasses.replace(A, data=apply_op(A, op, scalar, **static))

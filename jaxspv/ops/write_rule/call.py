@@ -22,7 +22,7 @@ from ..._core.indices import alike, one_value, widened, with_index_dtype
 from ...algebra.masks import Mask, as_mask
 from ...formats import SparseMatrix
 from ...formats.base import ours
-from ...formats.stored import Stored
+from ...formats.stored import Stored, narrow
 from ...graph import Graph, linked
 from .capacity import finished, settled, with_capacity, with_least_capacity
 from .entries import entries_of, keep
@@ -183,6 +183,31 @@ def operand(name: str, x: Any) -> Any:
             f"{type(x).__name__}{'' if np.ndim(x) == 0 else f' of shape {np.shape(x)}'}."
         )
     return x if isinstance(x, jax.Array) else jnp.asarray(x)
+
+
+def beyond(x: Any, dtype: Any) -> bool:
+    """Whether x is an integer of Python that no integer, no boolean of `dtype` equals."""
+    if type(x) is not int or jnp.issubdtype(dtype, jnp.inexact):
+        return False
+    least, most = (
+        (0, 1) if jnp.issubdtype(dtype, jnp.bool_) else (jnp.iinfo(dtype).min, jnp.iinfo(dtype).max)
+    )
+    return not least <= x <= most
+
+
+def number(name: str, x: Any, dtype: Any) -> Any:
+    """A scalar for values of `dtype`; integers that JAX's default does not hold take it.
+
+    Raises:
+        ValueError: such an integer does not fit `dtype`, or NumPy's 64 bits do not fit 32.
+    """
+    if isinstance(x, np.generic) and x.dtype.kind in "iu":
+        return narrow(np.asarray(x))
+    if not beyond(x, jax.dtypes.canonicalize_dtype(int)):
+        return x
+    if beyond(x, dtype):
+        raise ValueError(f"`{name}` must fit {jnp.dtype(dtype)}; got {x}.")
+    return float(x) if jnp.issubdtype(dtype, jnp.inexact) else np.asarray(x, dtype)
 
 
 def is_dense(x: Any) -> bool:

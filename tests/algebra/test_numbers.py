@@ -1,0 +1,76 @@
+"""Integers of Python beyond the dtype of the entries and beyond 32 bits: they compare exactly."""
+
+import operator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+
+ROW, COL = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])
+NUMBERS = (-(10**10), -(2**31) - 1, -129, -1, 0, 200, 300, 2**31, 3 * 10**9, 2**32 - 1, 10**10)
+
+
+def matrix_of(dtype):
+    most = np.iinfo(dtype).max if np.dtype(dtype).kind in "iu" else 7
+    values = np.array([most, 3, 0, 1]).astype(dtype)
+    return jsp.from_edges(ROW, COL, values, shape=(3, 2)), values
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "float32", "bool"])
+def test_comparisons_with_any_integer_are_exact(dtype):
+    A, values = matrix_of(dtype)
+    exact = [v.item() for v in values]
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        predicate, compare = getattr(jsp.operators, f"value{name}"), getattr(operator, name)
+        both = getattr(jsp.operators, name)
+        for k in NUMBERS:
+            want = [compare(v, k) for v in exact]
+            left = jsp.select(A, predicate, k)
+            assert sorted(left.data[: int(left.count)].tolist()) == sorted(
+                v for v, taken in zip(exact, want, strict=True) if taken
+            )
+            assert jsp.apply(A, both, right=k).data.tolist() == want
+            if not compare(0, k):
+                true = compare(A, k) if name not in ("eq", "ne") else None
+                assert true is None or int(true.nnz) == sum(want)
+
+
+def test_diagonals_beyond_the_matrix_and_beyond_32_bits():
+    A, _ = matrix_of("int32")
+    for k in (-(2**40), -(2**31), -1, 0, 2**31 - 2, 2**31 - 1, 2**40):
+        for name, holds in {
+            "tril": COL <= ROW + k,
+            "triu": COL >= ROW + k,
+            "diag": COL == ROW + k,
+            "offdiag": COL != ROW + k,
+            "rowle": k >= ROW,
+            "colgt": k < COL,
+        }.items():
+            assert int(jsp.select(A, getattr(jsp.operators, name), k).count) == holds.sum(), name
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_numbers_of_more_bits_than_an_int32(wrap):
+    (U, u), (F, f), big = matrix_of("uint32"), matrix_of("float32"), 0xFFFF0001
+    anded = wrap(lambda A: jsp.apply(A, jsp.operators.band, right=big).data)(U)
+    np.testing.assert_array_equal(anded, u & np.uint32(big))
+    scaled = wrap(lambda A: (A * 10**10).data)(F)
+    np.testing.assert_allclose(scaled, f * 1e10, rtol=1e-6)
+    written = wrap(lambda A: jsp.assign(A, big, [1], [1]).todense())(U)
+    assert int(written[1, 1]) == big and int(written[0, 1]) == 3
+    x, y = (jsp.vector_from_entries([k], jnp.array([1], jnp.uint32), 3) for k in (0, 2))
+    union = wrap(lambda x, y: jsp.ewise_union(x, y, jsp.operators.bor, big - 1, big - 1).todense())
+    assert union(x, y).tolist() == [big, 0, big]
+    with pytest.raises(ValueError, match="`value` must fit int8; got"):
+        wrap(lambda A: jsp.assign(A, 2**70, [1], [1]))(F.astype(jnp.int8))
+    with pytest.raises(ValueError, match="`right` must fit"):
+        wrap(lambda A: jsp.apply(A, jsp.operators.plus, right=2**70))(F.astype(jnp.int8))
+
+
+def test_an_integer_of_numpy_that_32_bits_do_not_hold_is_refused():
+    A, _ = matrix_of("int32")
+    with jax.enable_x64(False), pytest.raises(ValueError, match="do not fit int32"):
+        jsp.graphblas.set_element(A, np.int64(10**10), 0, 0)

@@ -81,6 +81,8 @@ def check_source(source: Any, n: int, argument: str = "source") -> Any:
     refuse_names(argument, source)
     concrete = is_concrete(source)
     array = np.asarray(source) if concrete else jnp.asarray(source)
+    if isinstance(source, (list, tuple)) and array.size == 0:
+        array = array.astype(np.int32)  # NumPy makes floats of no numbers
     if not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(f"`{argument}` must be an integer vertex; got dtype {array.dtype}.")
     if array.ndim > 1:

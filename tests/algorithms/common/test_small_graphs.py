@@ -67,3 +67,11 @@ def test_pagerank_takes_a_captured_preference():
     wrong = -p
     with pytest.raises(ValueError, match="must be finite and >= 0"):
         jax.jit(lambda A: jsp.pagerank(A, personalization=wrong).scores)(A)
+
+
+@pytest.mark.parametrize("search", [jsp.bfs, jsp.sssp])
+def test_an_empty_list_of_sources_is_searched_from_nowhere(search):
+    A = jsp.from_edges([0, 1], [1, 2], shape=(3, 3))
+    assert search(A, []).parents.shape == (0, 3)
+    with pytest.raises(TypeError, match="integer vertex"):
+        search(A, np.zeros(0))

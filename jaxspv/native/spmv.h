@@ -118,18 +118,17 @@ __attribute__((noinline)) T spmv_row(const T* values, const I* idx, const T* x, 
   }
 }
 
-// Rows [first, last) that ascend: four entries a step, of which the last one is masked, so that short
-// rows take no branches that depend on their lengths. false: an operand is NaN, y is not complete.
+// Rows [first, last) that ascend: eight entries a step, of which the last ones are masked, so that few
+// branches depend on the lengths of rows. false: an operand is NaN, y is not complete.
 template <class Add, class Mul, class T, class I>
 bool spmv_lanes(const Csr<I>& a, const T* values, const T* x, T* y, I first, I last) {
   using F = Four<T, I>;
   using Vector = typename F::Vector;
-  using Mask = typename F::Mask;
-  constexpr I kShort = 64;  // entries that are added up in float32
+  constexpr I kShort = 128;  // entries that are added up in float32
   const T zero = Add::template identity<T>();
   const auto most = F::last_column(a);
-  const I readable = a.ptr[last] - 3, *const ptr = a.ptr, *const idx = a.idx;
-  Mask nan = {};
+  const I readable = a.slots - 7, *const ptr = a.ptr, *const idx = a.idx;
+  typename F::Mask nan = {};
   for (I i = first, next = ptr[first]; i < last; ++i) {
     I e = next;
     const I end = next = ptr[i + 1];
@@ -137,14 +136,16 @@ bool spmv_lanes(const Csr<I>& a, const T* values, const T* x, T* y, I first, I l
       y[i] = spmv_row<Add, Mul>(values + e, idx + e, x, end - e, most);
       continue;
     }
-    Vector sum = {zero, zero, zero, zero};
-    do {
-      const Vector four = F::template terms<Mul>(values + e, idx + e, x, most);
-      const Vector term = F::template first<Add>(four, typename F::Int(end - e));
+    auto join = [&](Vector& sum, I at) {
+      const Vector four = F::template terms<Mul>(values + at, idx + at, x, most);
+      const Vector term = F::template first<Add>(four, typename F::Int(end - at));
       if constexpr (!std::is_same_v<Add, Plus>) nan |= term != term;
       sum = joined<Add>(sum, term);
-    } while ((e += 4) < end);
-    y[i] = F::template all<Add>(sum);
+    };
+    Vector sum = {zero, zero, zero, zero}, other = sum;
+    do join(sum, e), join(other, e + 4);
+    while ((e += 8) < end);
+    y[i] = F::template all<Add>(joined<Add>(sum, other));
   }
   return !(nan[0] | nan[1] | nan[2] | nan[3]);
 }

@@ -1,49 +1,54 @@
 // Breadth-first search: levels and parents from one source or several.
 #pragma once
 #include <atomic>
+#include <cstring>
 #include <vector>
 
-#include "csr.h"
+#include "checked.h"
+#include "parallel.h"
+#include "until.h"
 
 namespace jaxspv {
 
+// f(b) for the bits b of a word that are set.
+template <class F>
+void each_bit(uint64_t word, const F& f) {
+  for (; word; word &= word - 1) f(__builtin_ctzll(word));
+}
+
 // One source, direction-optimizing. Threads change which of several parents is found, never levels.
 // Beamer, Asanovic, Patterson, "Direction-optimizing breadth-first search", SC 2012.
-template <class I, class Team>
 class BreadthFirst {
  public:
   // in: the transposed graph, or null: then every level is pushed. level, parent: (rows,); parent
   // may be null. -1 where unreached.
-  BreadthFirst(Team& team, const Csr<I>& out, const Csr<I>* in, I* level, I* parent)
+  BreadthFirst(Team& team, const Matrix& out, const Matrix* in, Id* level, Id* parent)
       : team_(team), out_(out), in_(in), level_(level), parent_(parent), n_(out.rows),
-        words_((int64_t(n_) + 63) / 64), shared_(team.size() > 1) {}
+        words_((int64_t(n_) + 63) / 64) {}
 
   // stop(depth, vertices of that level): asked when a level is complete. Returns how many levels
   // hold a vertex.
   template <class Stop>
-  I run(I source, const Stop& stop) {
-    std::fill(level_, level_ + n_, I(-1));
-    if (parent_) std::fill(parent_, parent_ + n_, I(-1));
-    if (!out_.holds(source) || source >= n_) return 0;
-    queue_ = buffer<I>(int64_t(n_) + 1);  // one more is written than is kept
-    from_ = buffer<I>(int64_t(n_) + 1);
-    seen_.assign(words_, 0);
+  Id run(Id source, const Stop& stop) {
+    std::fill(level_, level_ + n_, -1);
+    if (parent_) std::fill(parent_, parent_ + n_, -1);
+    if (!out_.holds(source)) return 0;
+    queue_ = buffer<Id>(int64_t(n_) + 1);  // one more is written than is kept
+    from_ = buffer<Id>(int64_t(n_) + 1);
+    reached_.assign(64 * words_, 1);
+    std::fill(reached_.begin(), reached_.begin() + n_, 0);
     found_.resize(team_.size());
-    level_[source] = 0;
+    level_[source] = 0, reached_[source] = 1;
     if (parent_) parent_[source] = source;
     queue_[0] = source;
     tail_ = 1;
-    set(seen_.data(), source);
-    const bool thin = !shared_ && out_.entries() / kThinDegree <= n_;
-    if (thin) reached_.assign(n_, 0), reached_[source] = 1;
-    I depth = 0;
+    Id depth = 0;
     while (!stop(depth, tail_ - head_)) {
       const int64_t before = tail_;
       ++depth;
       if (in_ && pull_is_cheaper()) pull(depth);
-      else if (shared_ && tail_ - head_ >= kAlone) push_together(depth);
-      else if (thin) push_alone<true>(depth);
-      else push_alone<false>(depth);
+      else if (team_.size() > 1 && tail_ - head_ >= kAlone) push_together(depth);
+      else push_alone(depth);
       if (tail_ == before) return depth;
     }
     return depth + 1;
@@ -51,8 +56,7 @@ class BreadthFirst {
 
  private:
   static constexpr int64_t kAlone = 4096;  // vertices of a level from which on threads share it
-  static constexpr I kThinDegree = 16;     // mean degree up to which a graph is thin
-  static constexpr I kNarrow = 64;         // below n / kNarrow vertices a level is pushed unasked
+  static constexpr Id kNarrow = 64;        // below n / kNarrow vertices a level is pushed unasked
 
   // Costs whose ratios matter: an edge pushed 14, an in-neighbour looked at 8, a vertex passed by 4.
   // About m / edges looks hit the frontier, and never more than the degree.
@@ -65,29 +69,25 @@ class BreadthFirst {
     return 14 * edges > 0.2 * n + (n - double(tail_)) * (4 + 8 * looks);
   }
 
-  // kThin: a neighbour is appended without a branch on whether it was seen, which would be guessed
-  // wrong too often where vertices have few of them.
-  template <bool kThin>
-  void push_alone(I depth) {
+  // A neighbour is appended without a branch on whether it was seen, which would be guessed wrong too
+  // often.
+  void push_alone(Id depth) {
     front_known_ = false;
-    const Csr<I> g = out_;
-    I *const queue = queue_.get(), *const from = from_.get();
-    uint64_t* const seen = seen_.data();
+    const Matrix g = out_;
+    Id *const queue = queue_.get(), *const from = from_.get();
     uint8_t* const reached = reached_.data();
     int64_t tail = tail_;
     for (; head_ < tail_; ++head_) {
       if (head_ + 8 < tail) __builtin_prefetch(g.ptr + queue[head_ + 8]);
       if (head_ + 4 < tail) __builtin_prefetch(g.idx + g.begin(queue[head_ + 4]));
-      const I u = queue[head_];
-      for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
-        const I v = g.idx[e];
-        if (!g.holds(v) || (!kThin && test(seen, v))) continue;
-        const bool fresh = !kThin || !reached[v];
-        if constexpr (kThin) reached[v] = 1;
-        else set(seen, v);
+      const Id u = queue[head_];
+      for (Id e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+        const Id v = g.idx[e];
+        if (!g.holds(v)) continue;
         queue[tail] = v;
         from[tail] = u;
-        tail += fresh;
+        tail += !reached[v];
+        reached[v] = 1;
       }
     }
     for (std::swap(tail, tail_); tail < tail_; ++tail) {
@@ -96,14 +96,14 @@ class BreadthFirst {
     }
   }
 
-  void push_together(I depth) {
+  void push_together(Id depth) {
     front_known_ = false;
     const int64_t begin = head_;
     team_.blocks(tail_ - head_, 256, [&](int64_t first, int64_t last, int me) {
       for (int64_t i = begin + first; i < begin + last; ++i) {
-        const I u = queue_[i];
-        for (I e = out_.begin(u), stop = out_.end(u); e < stop; ++e) {
-          const I v = out_.idx[e];
+        const Id u = queue_[i];
+        for (Id e = out_.begin(u), stop = out_.end(u); e < stop; ++e) {
+          const Id v = out_.idx[e];
           if (!out_.holds(v) || !claim(v)) continue;
           level_[v] = depth;
           if (parent_) parent_[v] = u;
@@ -119,112 +119,121 @@ class BreadthFirst {
     }
   }
 
-  bool claim(I v) {  // whether this thread is the first to reach v
-    auto& word = reinterpret_cast<std::atomic<uint64_t>&>(seen_[v >> 6]);
-    const uint64_t bit = uint64_t(1) << (v & 63);
-    return !(word.load(std::memory_order_relaxed) & bit) &&
-           !(word.fetch_or(bit, std::memory_order_relaxed) & bit);
+  bool claim(Id v) {  // whether this thread is the first to reach v
+    auto& reached = reinterpret_cast<std::atomic<uint8_t>&>(reached_[v]);
+    return !reached.load(std::memory_order_relaxed) && !reached.exchange(1, std::memory_order_relaxed);
   }
 
-  void pull(I depth) {
+  void pull(Id depth) {
     if (!front_known_) {
       front_.assign(words_, 0);
       next_.resize(words_);
       for (int64_t i = head_; i < tail_; ++i) set(front_.data(), queue_[i]);
     }
-    if (!reached_.empty())
-      for (; known_ < tail_; ++known_) set(seen_.data(), queue_[known_]);
     front_known_ = true;
-    team_.blocks(n_, 1 << 13, [&](int64_t first, int64_t last, int) {
-      for (int64_t w = first >> 6; w < (last + 63) >> 6; ++w) next_[w] = pulled(w, depth);
+    team_.blocks(words_, 128, [&](int64_t first, int64_t last, int) {
+      for (int64_t w = first; w < last; ++w) next_[w] = pulled(w, depth);
     });
     std::swap(front_, next_);
     head_ = tail_;
-    for (int64_t w = 0; w < words_; ++w)
-      for (uint64_t left = front_[w]; left; left &= left - 1) {
-        const I v = queue_[tail_++] = I(w << 6) + I(__builtin_ctzll(left));
-        if (!reached_.empty()) reached_[v] = 1;
-      }
+    for (int64_t w = 0; w < words_; ++w) each_bit(front_[w], [&](int b) { queue_[tail_++] = Id(w << 6) + b; });
   }
 
-  uint64_t pulled(int64_t w, I depth) {  // those of 64 vertices that have a parent in the frontier
-    uint64_t open = ~seen_[w], got = 0;
-    if (w == words_ - 1 && n_ & 63) open &= (uint64_t(1) << (n_ & 63)) - 1;
-    for (; open; open &= open - 1) {
-      const I v = I(w << 6) + I(__builtin_ctzll(open));
-      for (I e = in_->begin(v), stop = in_->end(v); e < stop; ++e) {
-        const I u = in_->idx[e];
+  uint64_t pulled(int64_t w, Id depth) {  // those of 64 vertices that have a parent in the frontier
+    uint64_t open = 0, got = 0;
+    for (int k = 0; k < 64; k += 8) {  // the lowest bits of eight bytes, side by side
+      uint64_t bytes;
+      std::memcpy(&bytes, &reached_[64 * w + k], sizeof bytes);
+      open |= (bytes ^ 0x0101010101010101) * 0x0102040810204080 >> 56 << k;
+    }
+    each_bit(open, [&](int b) {
+      const Id v = Id(w << 6) + b;
+      for (Id e = in_->begin(v), stop = in_->end(v); e < stop; ++e) {
+        const Id u = in_->idx[e];
         if (!in_->holds(u) || !test(front_.data(), u)) continue;
         level_[v] = depth;
         if (parent_) parent_[v] = u;
-        got |= open & -open;
+        reached_[v] = 1;
+        got |= uint64_t(1) << b;
         break;
       }
-    }
-    seen_[w] |= got;
+    });
     return got;
   }
 
   Team& team_;
-  const Csr<I>& out_;
-  const Csr<I>* in_;
-  I *level_, *parent_;
-  const I n_;
+  const Matrix& out_;
+  const Matrix* in_;
+  Id *level_, *parent_;
+  const Id n_;
   const int64_t words_;
-  const bool shared_;
-  std::unique_ptr<I[]> queue_;  // all vertices reached, level by level; [head, tail) is the frontier
-  std::unique_ptr<I[]> from_;   // the parents of those that `push_alone` appends
-  int64_t head_ = 0, tail_ = 0, known_ = 0;  // of those before `known_`, `seen_` holds all
-  std::vector<uint64_t> seen_, front_, next_;  // sets of vertices, a bit each
-  std::vector<uint8_t> reached_;  // of thin graphs; `seen_` is filled from the queue when pulled
-  std::vector<std::vector<I>> found_;
-  bool front_known_ = false;  // whether `front_` is up to date
+  std::unique_ptr<Id[]> queue_;  // all vertices reached, level by level; [head, tail) is the frontier
+  std::unique_ptr<Id[]> from_;   // the parents of those that `push_alone` appends
+  int64_t head_ = 0, tail_ = 0;
+  std::vector<uint64_t> front_, next_;  // sets of vertices, a bit each
+  std::vector<uint8_t> reached_;        // padded by ones
+  std::vector<std::vector<Id>> found_;
+  bool front_known_ = false;  // whether `front_` is the frontier
 };
 
 // Of several parents the one of smallest number, from the levels alone. O(rows + entries).
-template <class I>
-void smallest_parents(const Csr<I>& out, I source, const I* level, I* parent) {
-  std::fill(parent, parent + out.rows, I(-1));
-  for (I u = 0; u < out.rows; ++u) {
+inline void smallest_parents(const Matrix& out, Id source, const Id* level, Id* parent) {
+  std::fill(parent, parent + out.rows, Id(-1));
+  for (Id u = 0; u < out.rows; ++u) {
     if (level[u] < 0) continue;
-    for (I e = out.begin(u), stop = out.end(u); e < stop; ++e) {
-      const I v = out.idx[e];
+    for (Id e = out.begin(u), stop = out.end(u); e < stop; ++e) {
+      const Id v = out.idx[e];
       if (out.holds(v) && parent[v] < 0 && level[v] == level[u] + 1) parent[v] = u;
     }
   }
-  if (out.holds(source) && source < out.rows && level[source] == 0) parent[source] = source;
+  if (out.holds(source) && level[source] == 0) parent[source] = source;
 }
 
-// Up to 64 sources, a bit each: an edge is read one time for all that share a frontier.
-// reach(source, v, parent, depth) is called for each vertex that a source reaches, by depth.
+// From one source. until: pairs of a condition, as in `until.h`; `pulls`: whether `in` is the
+// transposed graph; `deterministic`: the parent is the smallest. Returns how many levels hold a vertex.
+inline Id bfs(Team& team, Unchecked out, Unchecked in, Id source, Table<const Id> until, bool pulls, bool deterministic,
+              Id* level, Maybe<Id> parent) {
+  expect(in.rows == out.rows, "a graph and its transpose differ in size");
+  expect(until.columns == 2, "conditions are pairs");
+  BreadthFirst search(team, out, pulls ? &in : nullptr, level, deterministic ? nullptr : parent.data);
+  const Id levels = search.run(source, [&](Id depth, int64_t width) {
+    return holds(until, until.rows, depth, width == 0, [&](Id v) { return out.holds(v) && level[v] >= 0; });
+  });
+  if (parent && deterministic) smallest_parents(out, source, level, parent);
+  return levels;
+}
+
+// Up to 64 sources, a bit each: an edge is read one time for all that share a frontier. For each vertex
+// by its distance, at(v, sources, distance); before, reach(u, v, sources, distance) for the edges by which
+// some sources reach v first.
 // Then et al., "The more the merrier: efficient multi-source graph traversal", VLDB 2014.
-template <class I, class F>
-void search_sources(const Csr<I>& out, const I* sources, int count, const F& reach) {
-  const int64_t n = out.rows;
-  std::vector<uint64_t> seen(n, 0), front(n, 0), next(n, 0);
-  std::vector<I> queue, following;
-  for (int b = 0; b < count; ++b) {
-    const I s = sources[b];
-    if (!out.holds(s) || s >= n) continue;
+constexpr int64_t kWord = 64;
+template <class At, class Reach>
+void search_sources(const Matrix& out, const Id* sources, int64_t count, const At& at, const Reach& reach) {
+  std::vector<uint64_t> seen(out.rows, 0), front(out.rows, 0), next(out.rows, 0);
+  std::vector<Id> queue, following;
+  for (int64_t b = 0; b < count; ++b) {
+    const Id s = sources[b];
+    if (!out.holds(s)) continue;
     if (!front[s]) queue.push_back(s);
     front[s] |= uint64_t(1) << b;
-    reach(b, s, s, I(0));
+    reach(s, s, uint64_t(1) << b, 0);
   }
-  for (const I v : queue) seen[v] = front[v];
-  for (I depth = 1; !queue.empty(); ++depth) {
-    for (size_t i = 0; i < queue.size(); ++i) {
-      const I u = queue[i];
+  for (const Id v : queue) seen[v] = front[v];
+  for (Id depth = 0; !queue.empty(); ++depth) {
+    for (const Id u : queue) {
       const uint64_t bits = front[u];
       front[u] = 0;
-      for (I e = out.begin(u), stop = out.end(u); e < stop; ++e) {
-        const I v = out.idx[e];
+      at(u, bits, depth);
+      for (Id e = out.begin(u), stop = out.end(u); e < stop; ++e) {
+        const Id v = out.idx[e];
         if (!out.holds(v)) continue;
         const uint64_t fresh = bits & ~seen[v];
         if (!fresh) continue;
         seen[v] |= fresh;
         if (!next[v]) following.push_back(v);
         next[v] |= fresh;
-        for (uint64_t left = fresh; left; left &= left - 1) reach(__builtin_ctzll(left), v, u, depth);
+        reach(u, v, fresh, depth + 1);
       }
     }
     queue.clear();
@@ -233,15 +242,26 @@ void search_sources(const Csr<I>& out, const I* sources, int count, const F& rea
   }
 }
 
-// level, parent: (count, rows); parent may be null.
-template <class I>
-void bfs_sources(const Csr<I>& out, const I* sources, int count, I* level, I* parent) {
-  const int64_t n = out.rows;
-  std::fill(level, level + count * n, I(-1));
-  if (parent) std::fill(parent, parent + count * n, I(-1));
-  search_sources(out, sources, count, [&](int b, I v, I u, I depth) {
-    level[b * n + v] = depth;
-    if (parent) parent[b * n + v] = u;
+// level, parent: (sources, rows); parent may have none.
+inline void bfs_sources(Team& team, Unchecked out, List<const Id> sources, bool deterministic, Table<Id> level,
+                        Table<Id> parent) {
+  const int64_t n = out.rows, parents = parent.rows ? sources.size : 0;
+  expect(level.rows == sources.size && level.columns == n, "a row of levels for each source");
+  expect(parent.rows == parents && (!parents || parent.columns == n), "a row of parents for each source");
+  std::fill(level + 0, level + sources.size * n, -1);
+  std::fill(parent + 0, parent + parents * n, -1);
+  team.each((sources.size + kWord - 1) / kWord, [&](int64_t word, int) {
+    const int64_t first = word * kWord, count = std::min(kWord, sources.size - first);
+    Id *const levels = level + first * n, *const up = parents ? parent + first * n : nullptr;
+    const auto reach = [=](Id u, Id v, uint64_t bits, Id depth) JAXSPV_INLINE {
+      each_bit(bits, [&](int b) {
+        levels[b * n + v] = depth;
+        if (up) up[b * n + v] = u;
+      });
+    };
+    search_sources(out, sources + first, count, [](Id, uint64_t, Id) {}, reach);
+    for (int64_t i = 0; parents && deterministic && i < count; ++i)
+      smallest_parents(out, sources[first + i], levels + i * n, up + i * n);
   });
 }
 

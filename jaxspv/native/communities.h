@@ -6,42 +6,44 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <optional>
 #include <vector>
 
-#include "checked.h"
+#include "convert.h"
 #include "parallel.h"
 
 namespace jaxspv {
 
 // label[v] becomes the most frequent label of the neighbours, the smallest at ties, of all vertices in
-// the same step; `in`: edges to count too, or null. Labels outside of [0, rows) count for nothing.
-// Returns whether the last step changed nothing; `steps`: how many were taken, at most `limit`.
-inline bool propagate_labels(Team& team, const Matrix& g, const Matrix* in, Id limit, Id* label, Id* steps) {
+// the same step; where g is not `symmetric`, of those in both directions. Labels outside of [0, rows)
+// count for nothing. Returns whether the last step changed nothing; `steps`: how many were taken.
+inline bool label_propagation(Team& team, const Matrix& g, const Id* start, Id limit, bool symmetric, Id* label,
+                              Id& steps) {
   const Id n = g.rows;
+  std::copy(start, start + n, label);
+  std::optional<Transposed<Id>> in;
+  if (!symmetric) in.emplace(g, Numbers());
   std::vector<Id> next(n);
   std::vector<std::vector<Id>> counts(team.size());
   bool converged = n == 0;
-  for (*steps = 0; !converged && *steps < limit; ++*steps) {
+  for (steps = 0; !converged && steps < limit; ++steps) {
     std::atomic<bool> changed{false};
     over_rows(team, g, [&](Id first, Id last, int member) {
       auto& count = counts[member];
       count.resize(n, 0);
       for (Id v = first; v < last; ++v) {
         Id most = 0, best = label[v];
-        for (const Matrix* side : {&g, in}) {
-          if (!side) continue;
-          for (Id e = side->ptr[v]; e < side->ptr[v + 1]; ++e) {
-            const Id l = label[side->idx[e]];
+        const List<const Id> sides[] = {row(g, v), in ? row(in->matrix, v) : List<const Id>{}};
+        for (const auto& side : sides)
+          for (const Id u : side) {
+            const Id l = label[u];
             if (!g.holds(l)) continue;
             const Id times = ++count[l];
             if (times > most || (times == most && l < best)) most = times, best = l;
           }
-        }
-        for (const Matrix* side : {&g, in}) {
-          if (!side) continue;
-          for (Id e = side->ptr[v]; e < side->ptr[v + 1]; ++e)
-            if (g.holds(label[side->idx[e]])) count[label[side->idx[e]]] = 0;
-        }
+        for (const auto& side : sides)
+          for (const Id u : side)
+            if (g.holds(label[u])) count[label[u]] = 0;
         next[v] = best;
         if (best != label[v]) changed.store(true, std::memory_order_relaxed);
       }
@@ -56,7 +58,7 @@ inline bool propagate_labels(Team& team, const Matrix& g, const Matrix* in, Id l
 // edges that leave vertices of c, l of those that enter, W of all. Undirected: l = k, loops count twice.
 // Vertices whose label is outside of [0, rows) are in no community.
 template <class T>
-double modularity(const Matrix& g, const T* weight, const Id* label, double resolution, bool directed) {
+T modularity(const Matrix& g, Entries<const T> weight, const Id* label, T resolution, bool directed) {
   std::vector<double> out(g.rows, 0), in(directed ? g.rows : 0, 0);
   double inside = 0, total = 0, expected = 0;
   for (Id v = 0; v < g.rows; ++v)
@@ -70,7 +72,7 @@ double modularity(const Matrix& g, const T* weight, const Id* label, double reso
     }
   if (total <= 0) return 0;  // NaN spreads
   for (Id c = 0; c < g.rows; ++c) expected += out[c] / total * ((directed ? in : out)[c] / total);
-  return inside / total - resolution * expected;
+  return T(inside / total - double(resolution) * expected);
 }
 
 class Louvain {
@@ -85,15 +87,15 @@ class Louvain {
         if (g.idx[e] == v) weight_[e] *= 2;
   }
 
-  // label[v]: the smallest vertex of the community of v. Returns how often communities were joined.
-  Id run(Id* label) {
-    Id levels = 0;
-    while (levels < kLevels && join()) ++levels;
+  // label[v]: the smallest vertex of the community of v; `levels`: how often communities were joined.
+  // Returns the number of communities.
+  Id run(Id* label, Id& levels) {
+    for (levels = 0; levels < kLevels && join();) ++levels;
     const Id n = Id(member_.size());
     std::vector<Id> smallest(n, n);
     for (Id v = n - 1; v >= 0; --v) smallest[member_[v]] = v;
     for (Id v = 0; v < n; ++v) label[v] = smallest[member_[v]];
-    return levels;
+    return count_labels(label, n);
   }
 
  private:
@@ -152,11 +154,8 @@ class Louvain {
     if (count == n) return false;
     for (Id& c : group_) c = number[c];
     for (Id& v : member_) v = group_[v];
-    std::vector<Id> first(size_t(count) + 1, 0), order(n);
-    for (Id c : group_) ++first[c + 1];
-    std::partial_sum(first.begin(), first.end(), first.begin());
-    std::vector<Id> next(first);
-    for (Id v = 0; v < n; ++v) order[next[group_[v]]++] = v;
+    std::vector<Id> order(n);
+    const std::vector<Id> first = counting_sort(group_.data(), n, count, order.data());
     std::vector<Id> ptr(1, 0), idx, slot(count, -1);  // slot[d]: of the entry of this row and column d
     std::vector<double> weight;
     for (Id c = 0; c < count; ++c) {
@@ -177,5 +176,9 @@ class Louvain {
   std::vector<double> weight_;
   std::vector<Id> member_, group_;  // of the graph's vertices; of this level's
 };
+
+inline Id louvain(const Matrix& g, Entries<const float> weight, float resolution, Id* label, Id& levels) {
+  return Louvain(g, weight, resolution).run(label, levels);
+}
 
 }  // namespace jaxspv

@@ -3,7 +3,8 @@
 #include <atomic>
 #include <vector>
 
-#include "csr.h"
+#include "checked.h"
+#include "parallel.h"
 
 namespace jaxspv {
 
@@ -12,26 +13,25 @@ namespace jaxspv {
 // graphs are searched on one thread.
 // Sutton, Ben-Nun, Barak, "Optimizing parallel graph connectivity computation via subgraph
 // sampling", IPDPS 2018.
-template <class I, class Team>
 class Components {
  public:
-  Components(Team& team, const Csr<I>& graph, I* label) : team_(team), g_(graph), label_(label) {}
+  Components(Team& team, const Matrix& graph, Id* label) : team_(team), g_(graph), label_(label) {}
 
   void run(bool symmetric) {
     if (symmetric && team_.size() == 1 && g_.entries() / kThin <= g_.rows) return search();
-    for (I v = 0; v < g_.rows; ++v) label_[v] = v;
-    for (I round = 0; round < kRounds; ++round) {
+    for (Id v = 0; v < g_.rows; ++v) label_[v] = v;
+    for (Id round = 0; round < kRounds; ++round) {
       team_.blocks(g_.rows, kBlock, [&](int64_t first, int64_t last, int) {
-        for (I v = I(first); v < last; ++v)
+        for (Id v = Id(first); v < last; ++v)
           if (g_.degree(v) > round) link(v, g_.idx[g_.begin(v) + round]);
       });
       compress();
     }
-    const I largest = symmetric && g_.rows ? most_frequent() : I(-1);
+    const Id largest = symmetric && g_.rows ? most_frequent() : Id(-1);
     team_.blocks(g_.rows, kBlock, [&](int64_t first, int64_t last, int) {
-      for (I v = I(first); v < last; ++v) {
+      for (Id v = Id(first); v < last; ++v) {
         if (get(v) == largest) continue;
-        for (I e = g_.begin(v) + std::min(kRounds, g_.degree(v)), stop = g_.end(v); e < stop; ++e)
+        for (Id e = g_.begin(v) + std::min(kRounds, g_.degree(v)), stop = g_.end(v); e < stop; ++e)
           link(v, g_.idx[e]);
       }
     });
@@ -39,30 +39,30 @@ class Components {
   }
 
  private:
-  static constexpr I kThin = 8;  // entries a vertex, up to which searches are faster on one thread
-  static constexpr I kRounds = 2;
+  static constexpr Id kThin = 8;  // entries a vertex, up to which searches are faster on one thread
+  static constexpr Id kRounds = 2;
   static constexpr int64_t kBlock = 1 << 13;
 
   // A search from every vertex that no smaller one reaches. What it finds is appended without a
   // branch, as branches on what was seen before are guessed wrong too often.
   void search() {
-    const Csr<I> g = g_;
-    const auto queued = buffer<I>(int64_t(g.rows) + 1);  // one more is written than is kept
+    const Matrix g = g_;
+    const auto queued = buffer<Id>(int64_t(g.rows) + 1);  // one more is written than is kept
     std::vector<uint8_t> reached(g.rows, 0);
-    I* const queue = queued.get();
+    Id* const queue = queued.get();
     uint8_t* const seen = reached.data();
     int64_t head = 0, tail = 0;
-    for (I root = 0; root < g.rows; ++root) {
+    for (Id root = 0; root < g.rows; ++root) {
       if (seen[root]) continue;
       seen[root] = 1;
       for (queue[tail++] = root; head < tail; ++head) {
         if (head + 8 < tail) __builtin_prefetch(g.ptr + queue[head + 8]);
         if (head + 4 < tail) __builtin_prefetch(g.idx + g.begin(queue[head + 4]));
-        const I u = queue[head];
+        const Id u = queue[head];
         label_[u] = root;
-        for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
-          const I v = g.idx[e];
-          if (!g.holds(v) || v >= g.rows) continue;
+        for (Id e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+          const Id v = g.idx[e];
+          if (!g.holds(v)) continue;
           queue[tail] = v;
           tail += !seen[v];
           seen[v] = 1;
@@ -71,15 +71,15 @@ class Components {
     }
   }
 
-  std::atomic<I>& at(I v) const { return reinterpret_cast<std::atomic<I>&>(label_[v]); }
-  I get(I v) const { return at(v).load(std::memory_order_relaxed); }
+  std::atomic<Id>& at(Id v) const { return reinterpret_cast<std::atomic<Id>&>(label_[v]); }
+  Id get(Id v) const { return at(v).load(std::memory_order_relaxed); }
 
-  void link(I u, I v) {  // joins the trees of u and v: the higher root hooks onto the lower
-    if (!g_.holds(v) || v >= g_.rows) return;
-    I p = get(u), q = get(v);
+  void link(Id u, Id v) {  // joins the trees of u and v: the higher root hooks onto the lower
+    if (!g_.holds(v)) return;
+    Id p = get(u), q = get(v);
     while (p != q) {
-      const I high = std::max(p, q), low = std::min(p, q);
-      I above = get(high);
+      const Id high = std::max(p, q), low = std::min(p, q);
+      Id above = get(high);
       if (above == low) return;
       if (above == high && team_.size() == 1) return at(high).store(low, std::memory_order_relaxed);
       if (above == high && at(high).compare_exchange_strong(above, low, std::memory_order_relaxed)) return;
@@ -90,25 +90,25 @@ class Components {
 
   void compress() {
     if (team_.size() == 1) {  // no label exceeds its vertex, and those before are roots already
-      for (I v = 0; v < g_.rows; ++v) label_[v] = label_[label_[v]];
+      for (Id v = 0; v < g_.rows; ++v) label_[v] = label_[label_[v]];
       return;
     }
     team_.blocks(g_.rows, kBlock, [&](int64_t first, int64_t last, int) {
-      for (I v = I(first); v < last; ++v) {
-        I root = get(v);
+      for (Id v = Id(first); v < last; ++v) {
+        Id root = get(v);
         while (get(root) != root) root = get(root);
         at(v).store(root, std::memory_order_relaxed);
       }
     });
   }
 
-  I most_frequent() const {  // label of a sample
-    std::vector<I> sample(256);
+  Id most_frequent() const {  // label of a sample
+    std::vector<Id> sample(256);
     for (size_t i = 0; i < sample.size(); ++i)
       sample[i] = label_[uint64_t(i) * uint64_t(g_.rows) / sample.size()];
     std::sort(sample.begin(), sample.end());
     size_t most = 0;
-    I found = -1;
+    Id found = -1;
     for (size_t i = 0, j; i < sample.size(); i = j) {
       for (j = i; j < sample.size() && sample[j] == sample[i];) ++j;
       if (j - i > most) most = j - i, found = sample[i];
@@ -117,8 +117,14 @@ class Components {
   }
 
   Team& team_;
-  const Csr<I>& g_;
-  I* label_;
+  const Matrix& g_;
+  Id* label_;
 };
+
+// Returns the number of components.
+inline Id components(Team& team, Unchecked g, bool symmetric, Id* label) {
+  Components(team, g, label).run(symmetric);
+  return count_labels(label, g.rows);
+}
 
 }  // namespace jaxspv

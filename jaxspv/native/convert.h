@@ -30,7 +30,8 @@ struct Transposed {
   std::unique_ptr<Id[]> ptr, row;
   std::unique_ptr<T[]> values;
   Matrix matrix;
-  Transposed(const Matrix& a, const T* given)
+  template <class Of>
+  Transposed(const Matrix& a, const Of& given)
       : ptr(buffer<Id>(int64_t(a.columns) + 1)), row(buffer<Id>(a.slots)), values(buffer<T>(a.slots)),
         matrix{a.columns, a.rows, a.slots, ptr.get(), row.get()} {
     transpose(a, a.slots, a.columns, ptr.get(), row.get(), given, values.get());

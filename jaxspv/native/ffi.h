@@ -4,27 +4,18 @@
 // the error of the call: nothing leaves it.
 #pragma once
 #include <atomic>
-#include <cstring>
 #include <new>
-#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "abi.h"
-#include "csr.h"
+#include "checked.h"
 #include "parallel.h"
 
 namespace jaxspv {
 
 using abi::Buffer;
-
-struct Invalid : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-inline void expect(bool condition, const char* message) {
-  if (!condition) throw Invalid(message);
-}
 
 template <class Given>
 constexpr abi::Dtype dtype_of() {
@@ -72,17 +63,15 @@ class Call {
     }
   }
 
-  int64_t number(const char* name) const {
+  int64_t number(std::string_view name) const {
     const auto& a = frame_->attributes;
     for (int64_t i = 0; i < a.count; ++i) {
-      if (a.types[i] != abi::kScalar || a.names[i]->size != std::strlen(name) ||
-          std::memcmp(a.names[i]->begin, name, a.names[i]->size) != 0)
-        continue;
+      if (a.types[i] != abi::kScalar || std::string_view(a.names[i]->begin, a.names[i]->size) != name) continue;
       const auto* scalar = static_cast<const abi::Scalar*>(a.items[i]);
       expect(scalar->dtype == abi::kS64, "attributes are int64");
       return *static_cast<const int64_t*>(scalar->value);
     }
-    throw Invalid(std::string("no attribute ") + name);
+    throw Invalid("no attribute " + std::string(name));
   }
 
   // XLA's pool as far as the setting allows.

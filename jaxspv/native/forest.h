@@ -7,14 +7,14 @@
 
 namespace jaxspv {
 
-// chosen[e]: whether the entry is in the forest. Edges go by (weight, smaller end, larger end, slot);
-// `symmetric`: each is stored twice, and only the entry in the row of its smaller end counts.
+// slots, rows: the entries of the forest in order, and their rows; the numbers of slots and rows behind
+// them. Edges go by (weight, smaller end, larger end, slot); `symmetric`: each is stored twice, and only
+// the entry in the row of its smaller end counts.
 template <class T>
-void spanning_forest(const Matrix& g, const T* weight, bool symmetric, uint8_t* chosen) {
-  using Bits = decltype(sortable(T()));
+void spanning_forest(const Matrix& g, Entries<const T> weight, bool symmetric, List<Id> slots, List<Id> rows) {
   const Id m = g.ptr[g.rows];
-  std::fill(chosen, chosen + m, 0);
-  std::vector<Keyed<Bits>> edges;
+  std::vector<uint8_t> chosen(m, 0);
+  std::vector<Keyed<decltype(sortable(T()))>> edges;
   std::vector<Id> tail(m);
   edges.reserve(symmetric ? m / 2 + 1 : m);
   for (Id u = 0; u < g.rows; ++u)
@@ -40,7 +40,7 @@ void spanning_forest(const Matrix& g, const T* weight, bool symmetric, uint8_t* 
     while (up[v] != v) v = up[v] = up[up[v]];
     return v;
   };
-  Id left = g.rows - 1;
+  int64_t left = slots.size;
   for (const auto& edge : edges) {
     if (left <= 0) break;
     const Id a = root(tail[edge.slot]), b = root(g.idx[edge.slot]);
@@ -49,6 +49,10 @@ void spanning_forest(const Matrix& g, const T* weight, bool symmetric, uint8_t* 
     chosen[edge.slot] = 1;
     --left;
   }
+  std::fill(slots.begin(), slots.end(), g.slots);
+  std::fill(rows.begin(), rows.end(), g.rows);
+  for (Id e = 0, found = 0; e < m; ++e)
+    if (chosen[e]) slots[found] = e, rows[found++] = tail[e];
 }
 
 }  // namespace jaxspv

@@ -13,14 +13,13 @@ namespace jaxspv {
 // column[i], row[j]: what row i and column j are matched with, -1 for nothing.
 class Matching {
  public:
-  Matching(const Matrix& a, Id* column, Id* row) : a_(a), column_(column), row_(row) {}
-
-  void run() {
+  Matching(const Matrix& a, Id* column, Id* row)
+      : a_(a), column_(column), row_(row), ahead_(a.ptr, a.ptr + a.rows), next_(a.rows), seen_(a.columns, 0) {
     std::fill(column_, column_ + a_.rows, -1);
     std::fill(row_, row_ + a_.columns, -1);
-    ahead_.assign(a_.ptr, a_.ptr + a_.rows);
-    next_.resize(a_.rows);
-    seen_.assign(a_.columns, 0);
+  }
+
+  void run() {
     for (Id i = 0; i < a_.rows; ++i) take(i);
     std::vector<Id> left;
     for (Id i = 0; i < a_.rows; ++i)
@@ -86,5 +85,10 @@ class Matching {
   Id phase_ = 0;
   std::vector<Id> ahead_, next_, seen_, path_;
 };
+
+inline void matching(Rectangle a, Id* column, List<Id> row) {
+  expect(row.size == a.columns, "a row for each column");
+  Matching(a, column, row).run();
+}
 
 }  // namespace jaxspv

@@ -11,8 +11,10 @@
 
 namespace jaxspv {
 
-// generation[v]: the most edges of a path to v; -1 on cycles and behind them. Returns how many have one.
-inline Id generations(const Matrix& g, Id* generation) {
+// generation[v]: the most edges of a path to v; -1 on cycles, behind them and where `exists` is false;
+// order: the vertices that have one, by it, then by number; `n` behind them. Returns whether there is no
+// cycle.
+inline bool topological_order(const Matrix& g, Maybe<const uint8_t> exists, Id* order, Id* generation) {
   const Id n = g.rows;
   std::vector<Id> missing(n, 0), queue;
   queue.reserve(n);
@@ -22,33 +24,21 @@ inline Id generations(const Matrix& g, Id* generation) {
     if (!missing[v]) queue.push_back(v);
   for (size_t i = 0; i < queue.size(); ++i) {
     const Id v = queue[i];
-    for (Id e = g.ptr[v]; e < g.ptr[v + 1]; ++e) {
-      const Id u = g.idx[e];
+    for (const Id u : row(g, v)) {
       generation[u] = std::max(generation[u], generation[v] + 1);
       if (!--missing[u]) queue.push_back(u);
     }
   }
   for (Id v = 0; v < n; ++v)
-    if (missing[v]) generation[v] = -1;
-  return Id(queue.size());
-}
-
-// order: the vertices that have a generation, by it, then by number; `n` behind them.
-inline void by_generation(const Id* generation, Id n, Id* order) {
-  std::vector<Id> next(size_t(n) + 1, 0);
-  for (Id v = 0; v < n; ++v)
-    if (generation[v] >= 0) ++next[generation[v] + 1];
-  for (Id k = 0; k < n; ++k) next[k + 1] += next[k];
-  std::fill(order + next[n], order + n, n);
-  for (Id v = 0; v < n; ++v)
-    if (generation[v] >= 0) order[next[generation[v]]++] = v;
+    if (missing[v] || (exists && !exists[v])) generation[v] = -1;
+  std::fill(order + counting_sort(generation, n, n, order)[n], order + n, n);
+  return Id(queue.size()) == n;
 }
 
 class CuthillMcKee {
  public:
   explicit CuthillMcKee(const Matrix& g) : g_(g), degree_(g.rows), seen_(g.rows, 0) {
-    for (Id v = 0; v < g.rows; ++v)
-      degree_[v] = degree(g, v) - Id(std::count(g.idx + g.ptr[v], g.idx + g.ptr[v + 1], v));
+    degrees_without_loops(g, degree_.data());
   }
 
   // order[k]: the vertex in place k of the reversed order; behind the last one `rows`. `exists`:
@@ -80,8 +70,7 @@ class CuthillMcKee {
     search(v, false);
     Id root = least(0), depth = search(root, false);
     for (;;) {
-      const Id next = least(last_);
-      const Id levels = search(next, false);
+      const Id next = least(last_), levels = search(next, false);
       if (levels <= depth) return root;
       depth = levels, root = next;
     }
@@ -97,10 +86,8 @@ class CuthillMcKee {
       const size_t end = queue_.size();
       for (size_t i = last_; i < end; ++i) {
         const size_t first = queue_.size();
-        for (Id e = g_.ptr[queue_[i]]; e < g_.ptr[queue_[i] + 1]; ++e) {
-          const Id u = g_.idx[e];
+        for (const Id u : row(g_, queue_[i]))
           if (seen_[u] != number_) seen_[u] = number_, queue_.push_back(u);
-        }
         if (by_degree)
           std::sort(queue_.begin() + first, queue_.end(), [&](Id u, Id v) { return rank(u) < rank(v); });
       }
@@ -114,5 +101,9 @@ class CuthillMcKee {
   Id number_ = 0;
   size_t last_ = 0;
 };
+
+inline void reverse_cuthill_mckee(const Matrix& g, Maybe<const uint8_t> exists, Id* order) {
+  CuthillMcKee(g).run(exists, order);
+}
 
 }  // namespace jaxspv

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checked.h"
+#include "parallel.h"
 #include "semirings.h"
 
 namespace jaxspv {
@@ -25,8 +26,8 @@ struct Distances {
 // For each reached vertex the tight predecessor of smallest (edges from the source, number); the
 // source is its own, others have -1.
 template <class T>
-void shortest_path_tree(const Distances<T>& p, Id source, Id* parent) {
-  const Matrix& g = p.g;
+void shortest_path_tree(const Matrix& g, Entries<const T> weight, const T* d, Id source, Id* parent) {
+  const Distances<T> p{g, weight, d};
   std::fill(parent, parent + g.rows, Id(-1));
   if (source < 0 || source >= g.rows) return;
   std::vector<Id> hops(g.rows, -1), level{source}, next;
@@ -47,9 +48,9 @@ void shortest_path_tree(const Distances<T>& p, Id source, Id* parent) {
 
 // slot[v]: the tight edge into v that carries its derivative, the number of slots for none; row[v]:
 // its tail, v for none. The rules are those of algorithms/sssp/tree/tight_edges.py.
-template <class T, class Team>
-void tight_edges(Team& team, const Distances<T>& p, Id source, Id* slot, Id* row) {
-  const Matrix& g = p.g;
+template <class T>
+void tight_edges(Team& team, const Matrix& g, Entries<const T> weight, const T* d, Id source, Id* slot, Id* row) {
+  const Distances<T> p{g, weight, d};
   const Id n = g.rows, none = g.slots;
   std::fill(slot, slot + n, none);
   for (Id v = 0; v < n; ++v) row[v] = v;
@@ -65,9 +66,8 @@ void tight_edges(Team& team, const Distances<T>& p, Id source, Id* slot, Id* row
       }
     };
     int found = 0;
-    const T *weight = p.weight, *d = p.d;
     const Id* head = g.idx;
-    over_entries(g, first, last, Numbers(), [&, weight, d, head](Id e, Id u) JAXSPV_INLINE {
+    over_entries(g, first, last, Numbers(), [&, weight = p.weight, d, head](Id e, Id u) JAXSPV_INLINE {
       edge[found] = e, tail[found] = u;
       found += MinExtend::apply<T>(d[u], weight[e]) == d[head[e]];
       if (found == kMost) take(found), found = 0;
@@ -97,7 +97,7 @@ void tight_edges(Team& team, const Distances<T>& p, Id source, Id* slot, Id* row
     next.clear();
   }
   if (std::find(wanted.begin(), wanted.end(), 1) == wanted.end()) return;
-  shortest_path_tree(p, source, row);  // 3. all take the tree
+  shortest_path_tree(g, weight, d, source, row);  // 3. all take the tree
   for (Id v = 0; v < n; ++v) {
     const Id u = row[v];
     slot[v] = none;
@@ -144,5 +144,29 @@ class Tree {
   Id size_ = 0;
   std::unique_ptr<Id[]> order_;  // children before their parents
 };
+
+// result: sums of values to the root, or with `down` from the leaves; of values at the slots of the
+// vertices, or of the vertices where there are no slots.
+template <class T>
+void sums_along_paths(List<const T> values, List<const Id> parent, Id source, List<const Id> slot, bool down,
+                      List<T> result) {
+  const Id n = Id(parent.size);
+  expect(parent.size <= 0x7fffffff && (!slot.size || slot.size == n), "a parent, and a slot, for each vertex");
+  expect((slot.size && !down) || values.size == n, "values differ in number from vertices");
+  expect((slot.size && down) || result.size == n, "results differ in number from vertices");
+  const bool gathers = slot.size && !down, scatters = slot.size && down;
+  std::vector<double> sums(n);
+  for (Id v = 0; v < n; ++v) {
+    if (!gathers) sums[v] = double(values[v]);
+    else if (uint32_t(slot[v]) < uint64_t(values.size)) sums[v] = double(values[slot[v]]);
+  }
+  const Tree tree(parent, n, source);
+  down ? tree.from_leaves(sums.data()) : tree.to_root(sums.data());
+  if (scatters) std::fill(result.begin(), result.end(), T(0));
+  for (Id v = 0; v < n; ++v) {
+    if (!scatters) result[v] = T(sums[v]);
+    else if (uint32_t(slot[v]) < uint64_t(result.size)) result[slot[v]] += T(sums[v]);
+  }
+}
 
 }  // namespace jaxspv

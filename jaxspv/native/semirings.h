@@ -69,26 +69,22 @@ struct Plus {
   template <class T>
   static T apply(T a, T b) { return wrapping_sum(a, b); }
 };
-struct Min {
+template <bool kLeast>
+struct Extreme {
   template <class T>
   using Sum = T;
   template <class T>
-  using Fold = ExtremeFold<T, true>;
+  using Fold = ExtremeFold<T, kLeast>;
   template <class T>
-  static constexpr T identity() { return largest<T>(); }
+  static constexpr T identity() { return kLeast ? largest<T>() : smallest<T>(); }
   template <class T>
-  static T apply(T a, T b) { return (b < a) | (b != b) ? b : a; }
+  static T apply(T a, T b) {
+    if constexpr (kLeast) return (b < a) | (b != b) ? b : a;
+    else return (b > a) | (b != b) ? b : a;
+  }
 };
-struct Max {
-  template <class T>
-  using Sum = T;
-  template <class T>
-  using Fold = ExtremeFold<T, false>;
-  template <class T>
-  static constexpr T identity() { return smallest<T>(); }
-  template <class T>
-  static T apply(T a, T b) { return (b > a) | (b != b) ? b : a; }
-};
+using Min = Extreme<true>;
+using Max = Extreme<false>;
 
 // ---- Multipliers ----
 
@@ -108,44 +104,26 @@ struct Pair {
   template <class T>
   static T apply(T, T) { return T(1); }
 };
-// Lengths of paths: integer sums are clamped, and the largest integer stays infinite.
-struct MinExtend {
+// Lengths of paths: integer sums are clamped, and the identity of the monoid stays what it is.
+template <class Add>
+struct Extend {
   template <class T>
   static T apply(T a, T b) {
     if constexpr (std::is_integral_v<T>) {
-      if (a == largest<T>() || b == largest<T>()) return largest<T>();
+      constexpr T far = Add::template identity<T>();
+      if (a == far || b == far) return far;
       const T sum = wrapping_sum(a, b);
-      if (b > 0 && sum < a) return largest<T>();
-      if (b < 0 && sum > a) return smallest<T>();
-      return sum;
+      return b > 0 && sum < a ? largest<T>() : b < 0 && sum > a ? smallest<T>() : sum;
     } else {
       return a + b;
     }
   }
 };
-struct MaxExtend {
-  template <class T>
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>) {
-      if (a == smallest<T>() || b == smallest<T>()) return smallest<T>();
-      const T sum = wrapping_sum(a, b);
-      if (b > 0 && sum < a) return largest<T>();
-      if (b < 0 && sum > a) return smallest<T>();
-      return sum;
-    } else {
-      return a + b;
-    }
-  }
-};
+using MinExtend = Extend<Min>;
+using MaxExtend = Extend<Max>;
 // For bounds and for truth values, which are the bytes 0 and 1: `or` is max, `and` is min.
-struct Lower {
-  template <class T>
-  static T apply(T a, T b) { return Min::apply(a, b); }
-};
-struct Upper {
-  template <class T>
-  static T apply(T a, T b) { return Max::apply(a, b); }
-};
+struct Lower : Min {};
+struct Upper : Max {};
 
 // The codes of `codes.py`.
 enum AddCode : int64_t { kPlus = 0, kMin = 1, kMax = 2 };

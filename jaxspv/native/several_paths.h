@@ -30,8 +30,7 @@ class SeveralPaths {
       : g_(g), weight_(weight), target_(target), ahead_(g.rows, kFar), far_(g.rows), from_(g.rows),
         slot_(g.rows), after_(g.rows, -1), child_(g.rows, -1), sibling_(g.rows, -1), seen_(g.rows, 0),
         closed_(g.rows, 0), barred_(g.rows, 0) {
-    std::vector<Id> ptr(size_t(g.rows) + 1), row(g.slots), slot(g.slots);
-    transpose(g, g.slots, g.rows, ptr.data(), row.data(), Numbers(), slot.data());
+    const Transposed<Id> back(g, Numbers());
     Queue queue;
     ahead_[target] = 0;
     queue.push({0, target});
@@ -39,11 +38,12 @@ class SeveralPaths {
       const auto [length, v] = queue.top();
       queue.pop();
       if (length > ahead_[v]) continue;
-      for (Id e = ptr[v]; e < ptr[v + 1]; ++e) {
-        const Length sum = plus(length, of(slot[e]));
-        if (!(sum < ahead_[row[e]])) continue;
-        ahead_[row[e]] = sum, after_[row[e]] = slot[e];
-        queue.push({sum, row[e]});
+      for (Id e = back.ptr[v]; e < back.ptr[v + 1]; ++e) {
+        const Id u = back.row[e], slot = back.values[e];
+        const Length sum = plus(length, of(slot));
+        if (!(sum < ahead_[u])) continue;
+        ahead_[u] = sum, after_[u] = slot;
+        queue.push({sum, u});
       }
     }
     for (Id v = 0; v < g.rows; ++v)
@@ -171,5 +171,28 @@ class SeveralPaths {
   int64_t number_ = 0, mark_ = 1;
   Id end_ = 0;
 };
+
+// Of each path its length, vertices, edges and their slots; behind the last one infinity, the number of
+// vertices, -1 and the number of slots. `count`: how many there are.
+template <class T>
+void k_shortest_paths(const Matrix& g, Entries<const T> weight, Id source, Id target, List<T> length,
+                      Table<Id> vertices, List<Id> edges, Id& count, Table<Id> slots) {
+  const int64_t n = g.rows, k = length.size;
+  expect(vertices.rows == k && vertices.columns == n && slots.rows == k && slots.columns == n && edges.size == k,
+         "a result has another shape");
+  std::fill(length.begin(), length.end(), largest<T>());
+  std::fill(vertices + 0, vertices + k * n, g.rows);
+  std::fill(edges.begin(), edges.end(), -1);
+  std::fill(slots + 0, slots + k * n, g.slots);
+  count = 0;
+  if (!g.holds(source) || !g.holds(target)) return;
+  for (const auto& path : SeveralPaths<T>(g, weight, target).run(source, Id(k))) {
+    if (std::is_integral_v<T> && !(path.length < largest<T>())) break;  // nor do later ones fit
+    std::copy(path.vertices.begin(), path.vertices.end(), vertices + count * n);
+    std::copy(path.slots.begin(), path.slots.end(), slots + count * n);
+    length[count] = T(path.length);
+    edges[count++] = Id(path.slots.size());
+  }
+}
 
 }  // namespace jaxspv

@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "csr.h"
+#include "checked.h"
+#include "parallel.h"
 #include "semirings.h"
 
 namespace jaxspv {
@@ -33,12 +34,12 @@ T length_of(Bits<T> key) {
 
 // Keys never fall below the last one taken. There is no parameter to choose.
 // Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem", J. ACM 1990.
-template <class K, class I>
+template <class K>
 class RadixHeap {
  public:
-  using Item = std::pair<K, I>;
+  using Item = std::pair<K, Id>;
   bool empty() const { return count_ == 0; }
-  void push(K key, I v) {
+  void push(K key, Id v) {
     buckets_[width(key ^ last_)].push_back({key, v});
     ++count_;
   }
@@ -70,21 +71,21 @@ class RadixHeap {
 };
 
 // What one search reads and writes. parent may be null but for Bellman-Ford.
-template <class T, class I>
+template <class T>
 struct Search {
-  const Csr<I>& graph;
+  const Matrix& graph;
   const T* weights;
-  I source;
+  Id source;
   T* dist;
-  I* parent;
+  Id* parent;
   // The search may end when all of these are settled; none: it runs to the end.
-  const I* targets;
+  const Id* targets;
   int64_t target_count;
 
   bool starts() {
     std::fill(dist, dist + graph.rows, largest<T>());
-    if (parent) std::fill(parent, parent + graph.rows, I(-1));
-    if (!graph.holds(source) || source >= graph.rows) return false;
+    if (parent) std::fill(parent, parent + graph.rows, Id(-1));
+    if (!graph.holds(source)) return false;
     dist[source] = 0;
     if (parent) parent[source] = source;
     return true;
@@ -94,17 +95,17 @@ struct Search {
     if (!target_count) return largest<T>();
     T most = T(0);
     for (int64_t i = 0; i < target_count; ++i) {
-      if (!graph.holds(targets[i]) || targets[i] >= graph.rows) return largest<T>();
+      if (!graph.holds(targets[i])) return largest<T>();
       most = std::max(most, dist[targets[i]]);
     }
     return most;
   }
 };
 
-template <class T, class I>
-int64_t radix_heap(Search<T, I> s) {
+template <class T>
+int64_t radix_heap(Search<T> s) {
   if (!s.starts()) return 0;
-  RadixHeap<Bits<T>, I> heap;
+  RadixHeap<Bits<T>> heap;
   heap.push(0, s.source);
   int64_t steps = 0;
   const auto& g = s.graph;
@@ -114,10 +115,10 @@ int64_t radix_heap(Search<T, I> s) {
     if (s.dist[u] < d) continue;
     if (s.target_count && d > s.bound()) break;
     ++steps;
-    for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+    for (Id e = g.begin(u), stop = g.end(u); e < stop; ++e) {
       const T w = s.weights[e];
       const T to = MinExtend::apply(d, w);
-      const I v = g.idx[e];
+      const Id v = g.idx[e];
       if (!g.holds(v) || !(to < s.dist[v]) || !(w >= 0)) continue;
       s.dist[v] = to;
       if (s.parent) s.parent[v] = u;
@@ -128,17 +129,17 @@ int64_t radix_heap(Search<T, I> s) {
 }
 
 // Labels of delta-stepping: length and parent in one word, so that threads lower both by one atomic.
-template <class T, class I>
+template <class T>
 class PackedLabels {
  public:
-  static_assert(sizeof(T) == 4 && sizeof(I) == 4);
-  explicit PackedLabels(Search<T, I>& s, bool shared) : s_(s), shared_(shared) {
+  static_assert(sizeof(T) == 4 && sizeof(Id) == 4);
+  explicit PackedLabels(Search<T>& s, bool shared) : s_(s), shared_(shared) {
     label_ = buffer<std::atomic<uint64_t>>(s.graph.rows);
-    for (I v = 0; v < s.graph.rows; ++v) put(v, pack(s.dist[v], s.parent ? s.parent[v] : I(-1)));
+    for (Id v = 0; v < s.graph.rows; ++v) put(v, pack(s.dist[v], s.parent ? s.parent[v] : Id(-1)));
   }
-  void fetch(I v) const { __builtin_prefetch(&label_[v]); }
-  T length(I v) const { return length_of<T>(Bits<T>(get(v) >> 32)); }
-  bool lower(I v, T to, I from) {
+  void fetch(Id v) const { __builtin_prefetch(&label_[v]); }
+  T length(Id v) const { return length_of<T>(Bits<T>(get(v) >> 32)); }
+  bool lower(Id v, T to, Id from) {
     const uint64_t mine = pack(to, from);
     uint64_t old = get(v);
     if (!(to < length_of<T>(Bits<T>(old >> 32)))) return false;
@@ -148,36 +149,36 @@ class PackedLabels {
     return true;
   }
   void finish() {
-    for (I v = 0; v < s_.graph.rows; ++v) {
+    for (Id v = 0; v < s_.graph.rows; ++v) {
       s_.dist[v] = length(v);
-      if (s_.parent) s_.parent[v] = I(uint32_t(get(v)));
+      if (s_.parent) s_.parent[v] = Id(uint32_t(get(v)));
     }
   }
 
  private:
-  static uint64_t pack(T x, I v) { return uint64_t(key_of(x)) << 32 | uint32_t(v); }
-  uint64_t get(I v) const { return label_[v].load(std::memory_order_relaxed); }
-  void put(I v, uint64_t x) { label_[v].store(x, std::memory_order_relaxed); }
-  Search<T, I>& s_;
+  static uint64_t pack(T x, Id v) { return uint64_t(key_of(x)) << 32 | uint32_t(v); }
+  uint64_t get(Id v) const { return label_[v].load(std::memory_order_relaxed); }
+  void put(Id v, uint64_t x) { label_[v].store(x, std::memory_order_relaxed); }
+  Search<T>& s_;
   bool shared_;
   std::unique_ptr<std::atomic<uint64_t>[]> label_;
 };
 
 // By bins of a width, as in the GAP benchmark suite; what lies beyond kBins bins waits in a far bin.
 // Meyer, Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J. Algorithms 2003.
-template <class T, class I, class Team>
+template <class T>
 class DeltaStepping {
  public:
-  DeltaStepping(Team& team, Search<T, I> search, double delta)
+  DeltaStepping(Team& team, Search<T> search, double delta)
       : team_(team), s_(search), delta_(std::max(delta, 1e-30)), scale_(1.0 / delta_),
-        bins_(team.size(), std::vector<std::vector<I>>(kBins)), fars_(team.size()) {}
+        bins_(team.size(), std::vector<std::vector<Id>>(kBins)), fars_(team.size()) {}
 
   int64_t run() {
     if (!s_.starts()) return 0;
-    PackedLabels<T, I> labels(s_, team_.size() > 1);
+    PackedLabels<T> labels(s_, team_.size() > 1);
     labels_ = &labels;
     int64_t steps = 0;
-    std::vector<I> front{s_.source};
+    std::vector<Id> front{s_.source};
     do {
       ++steps;
       if (team_.size() > 1 && front.size() > 1024)
@@ -200,7 +201,7 @@ class DeltaStepping {
   static constexpr int64_t kBins = 512;
   static constexpr size_t kAhead = 8;
 
-  void fetch(I u) const {
+  void fetch(Id u) const {
     __builtin_prefetch(s_.graph.ptr + u);
     labels_->fetch(u);
   }
@@ -209,20 +210,19 @@ class DeltaStepping {
 
   bool settled() const {  // whether all targets lie below the current bin
     for (int64_t i = 0; i < s_.target_count; ++i) {
-      const I v = s_.targets[i];
-      if (!s_.graph.holds(v) || v >= s_.graph.rows) return false;
-      if (!(bin_of(labels_->length(v)) < double(bin_))) return false;
+      const Id v = s_.targets[i];
+      if (!s_.graph.holds(v) || !(bin_of(labels_->length(v)) < double(bin_))) return false;
     }
     return s_.target_count > 0;
   }
 
-  void relax(I u, int me) {
+  void relax(Id u, int me) {
     const auto& g = s_.graph;
     const T d = labels_->length(u);
     if (bin_of(d) < double(bin_)) return;  // settled in an earlier bin
-    for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+    for (Id e = g.begin(u), stop = g.end(u); e < stop; ++e) {
       const T w = s_.weights[e];
-      const I v = g.idx[e];
+      const Id v = g.idx[e];
       if (!g.holds(v) || !(w >= 0)) continue;
       const T to = MinExtend::apply(d, w);
       if (!labels_->lower(v, to, u)) continue;
@@ -231,7 +231,7 @@ class DeltaStepping {
     }
   }
 
-  void next_bin(std::vector<I>& front) {  // the next bin of all threads that is not empty
+  void next_bin(std::vector<Id>& front) {  // the next bin of all threads that is not empty
     for (; bin_ < kBins; ++bin_) {
       for (auto& mine : bins_) {
         auto& some = mine[bin_];
@@ -243,22 +243,22 @@ class DeltaStepping {
     }
   }
 
-  bool refill(std::vector<I>& front) {  // bins from the far vertices, of which the nearest is first
+  bool refill(std::vector<Id>& front) {  // bins from the far vertices, of which the nearest is first
     for (auto& mine : fars_) {
       far_.insert(far_.end(), mine.begin(), mine.end());
       mine.clear();
     }
     const double end = base_ + double(kBins) * delta_;
     T least = largest<T>();
-    for (const I v : far_)
+    for (const Id v : far_)
       if (double(labels_->length(v)) >= end) least = std::min(least, labels_->length(v));
     if (least == largest<T>()) return false;
     // Wider bins where one step leads over many empty rounds of bins.
     while (double(least) + double(kBins) * delta_ <= double(least)) delta_ *= 2, scale_ = 1.0 / delta_;
     base_ = double(least);
     bin_ = 0;
-    std::vector<I> rest;
-    for (const I v : far_) {
+    std::vector<Id> rest;
+    for (const Id v : far_) {
       const T d = labels_->length(v);
       if (d < least) continue;
       const double at = bin_of(d);
@@ -271,22 +271,21 @@ class DeltaStepping {
   }
 
   Team& team_;
-  Search<T, I> s_;
+  Search<T> s_;
   double delta_, scale_;
-  PackedLabels<T, I>* labels_ = nullptr;
-  std::vector<std::vector<std::vector<I>>> bins_;  // of each thread
-  std::vector<std::vector<I>> fars_;
-  std::vector<I> far_;
+  PackedLabels<T>* labels_ = nullptr;
+  std::vector<std::vector<std::vector<Id>>> bins_;  // of each thread
+  std::vector<std::vector<Id>> fars_;
+  std::vector<Id> far_;
   double base_ = 0;  // the length at which the first bin begins
   int64_t bin_ = 0;
 };
 
 // Whether a vertex is its own ancestor. mark: (n,) of zeros.
-template <class I>
-bool has_cycle(const I* parent, I source, I n, std::vector<I>& mark) {
-  std::fill(mark.begin(), mark.end(), I(-1));
-  for (I start = 0; start < n; ++start) {
-    I v = start;
+inline bool has_cycle(const Id* parent, Id source, Id n, std::vector<Id>& mark) {
+  std::fill(mark.begin(), mark.end(), Id(-1));
+  for (Id start = 0; start < n; ++start) {
+    Id v = start;
     while (v >= 0 && mark[v] < 0) {
       mark[v] = start;
       if (v == source && parent[v] == source) break;  // the root
@@ -301,19 +300,19 @@ bool has_cycle(const I* parent, I source, I n, std::vector<I>& mark) {
 // shows among the parents, or in the label of the source (a negative loop there looks like the root
 // among the parents), or in more rounds than there are vertices.
 // Cherkassky, Goldberg, "Negative-cycle detection algorithms", Math. Programming 1999.
-template <class T, class I>
-bool bellman_ford(Search<T, I> s, int64_t& steps) {
+template <class T>
+bool bellman_ford(Search<T> s, int64_t& steps) {
   const auto& g = s.graph;
   steps = 0;
   if (!s.starts()) return true;
-  std::vector<I> front{s.source}, next, mark(g.rows);
+  std::vector<Id> front{s.source}, next, mark(g.rows);
   std::vector<uint8_t> waits(g.rows, 0);
   for (int64_t check = 2; !front.empty();) {
-    for (const I u : front) {
+    for (const Id u : front) {
       waits[u] = 0;
       const T d = s.dist[u];
-      for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
-        const I v = g.idx[e];
+      for (Id e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+        const Id v = g.idx[e];
         if (!g.holds(v)) continue;
         const T to = MinExtend::apply(d, s.weights[e]);
         if (!(to < s.dist[v])) continue;
@@ -338,8 +337,8 @@ struct Weights {  // of the entries of a graph
   bool negative = false;
   double mean = 0, least = 0, most = 0;  // those that are not finite count as 0 in the mean
 };
-template <class T, class I>
-Weights weights_of(const Csr<I>& g, const T* w) {
+template <class T>
+Weights weights_of(const Matrix& g, const T* w) {
   constexpr int kLanes = 8;  // running results that do not wait for each other
   T least[kLanes], most[kLanes];
   double sum[kLanes] = {};
@@ -350,9 +349,9 @@ Weights weights_of(const Csr<I>& g, const T* w) {
     for (int i = 0; i < lanes; ++i) most[i] = (x[i] > most[i]) & (x[i] < largest<T>()) ? x[i] : most[i];
     for (int i = 0; i < lanes; ++i) sum[i] += double(x[i] < largest<T>() ? x[i] : T(0));
   };
-  const I end = g.entries(), whole = end - end % kLanes;
-  for (I e = 0; e < whole; e += kLanes) take(w + e, kLanes);
-  for (I e = whole; e < end; ++e) take(w + e, 1);
+  const Id end = g.entries(), whole = end - end % kLanes;
+  for (Id e = 0; e < whole; e += kLanes) take(w + e, kLanes);
+  for (Id e = whole; e < end; ++e) take(w + e, 1);
   for (int i = 1; i < kLanes; ++i) {
     least[0] = std::min(least[0], least[i]), most[0] = std::max(most[0], most[i]);
     sum[0] += sum[i];
@@ -363,33 +362,32 @@ Weights weights_of(const Csr<I>& g, const T* w) {
 
 // The width of bins. A vertex of many edges is lowered often within a bin: the more edges, the narrower.
 // Threads share the vertices of a bin, so that many of them want it wider.
-template <class I>
-double delta_of(const Csr<I>& g, const Weights& weights, int threads) {
-  const double degree = double(g.entries()) / std::max(I(1), g.rows);
+inline double delta_of(const Matrix& g, const Weights& weights, int threads) {
+  const double degree = double(g.entries()) / std::max(Id(1), g.rows);
   return weights.mean * std::min(1.0, (threads < 4 ? 2 : 8) / std::max(degree, 1.0));
 }
 
 // Whether the sum at an edge of a reached vertex is no finite integer, and may have made a length wrong:
 // one that is too large does not, where the head has a finite length. A weight that is the largest
 // integer counts as infinity, so that no sum with it was a length.
-template <class T, class I>
-bool any_overflow(const Csr<I>& g, const T* w, const T* dist) {
+template <class T>
+bool any_overflow(const Matrix& g, const T* w, const T* dist) {
   if constexpr (!std::is_integral_v<T>) {
     return false;
   } else {
     T far = 0, low = 0, most = 0, least = 0;
-    for (I v = 0; v < g.rows; ++v)
+    for (Id v = 0; v < g.rows; ++v)
       if (dist[v] != largest<T>()) far = std::max(far, dist[v]), low = std::min(low, dist[v]);
-    for (I e = 0, end = g.entries(); e < end; ++e)
+    for (Id e = 0, end = g.entries(); e < end; ++e)
       most = std::max(most, w[e]), least = std::min(least, w[e]);
     auto wraps = [](T a, T b) {
       T sum;
       return __builtin_add_overflow(a, b, &sum) || sum == largest<T>();
     };
     if (!wraps(far, most) && !wraps(low, least)) return false;
-    for (I u = 0; u < g.rows; ++u) {
+    for (Id u = 0; u < g.rows; ++u) {
       if (dist[u] == largest<T>()) continue;
-      for (I e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+      for (Id e = g.begin(u), stop = g.end(u); e < stop; ++e) {
         const T to = dist[g.column(e)];
         if (w[e] == largest<T>() ? to == w[e] || std::min(dist[u], T(0)) + w[e] < to
                                  : wraps(dist[u], w[e]) && (w[e] < 0 || to == largest<T>()))
@@ -398,6 +396,27 @@ bool any_overflow(const Csr<I>& g, const T* w, const T* dist) {
     }
     return false;
   }
+}
+
+// On one thread a radix heap is faster where all weights are equal, delta-stepping where they are not;
+// the heap cannot be shared. Returns whether a length overflowed.
+template <class T>
+bool sssp(Team& team, Unchecked g, Entries<const T> weights, Id source, List<const Id> targets, T* dist, Id* parent,
+          Id& steps, uint8_t& converged) {
+  constexpr int kManyThreads = 4;
+  const Search<T> search{g, weights, source, dist, parent, targets, targets.size};
+  const Weights about = weights_of<T>(g, weights);
+  int64_t count = 0;
+  converged = true;
+  if (about.negative) {
+    converged = bellman_ford(search, count);
+  } else if (sizeof(T) == 8 || (about.least == about.most && team.size() < kManyThreads)) {
+    count = radix_heap(search);
+  } else if constexpr (sizeof(T) == 4) {
+    count = DeltaStepping<T>(team, search, delta_of(g, about, team.size())).run();
+  }
+  steps = Id(std::min<int64_t>(count, 0x7fffffff));
+  return any_overflow<T>(g, weights, dist);
 }
 
 }  // namespace jaxspv

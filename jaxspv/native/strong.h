@@ -27,17 +27,11 @@ inline Id strong_components(const Matrix& g, Id* label) {
     while (!path.empty()) {
       Frame& top = path.back();
       const Id v = top.v, last = g.ptr[v + 1];
-      Id e = top.edge, least = low[v], next = -1;
-      for (; e < last; ++e) {
-        const Id reached = low[g.idx[e]];
-        if (!reached) {
-          next = g.idx[e];
-          break;
-        }
-        least = std::min(least, reached);
-      }
+      Id e = top.edge, least = low[v];
+      for (; e < last && low[g.idx[e]]; ++e) least = std::min(least, low[g.idx[e]]);
       low[v] = least;
-      if (next >= 0) {
+      if (e < last) {
+        const Id next = g.idx[e];
         top.edge = e;  // looked at again on the way back, when `low` of its head is known
         low[next] = ++number;
         open.push_back(next);

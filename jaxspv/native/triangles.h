@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "checked.h"
+#include "parallel.h"
 
 namespace jaxspv {
 
@@ -21,50 +23,43 @@ struct Upward {
   Matrix matrix(Id n) const { return {n, n, ptr[n], ptr.get(), idx.get()}; }
 };
 
-template <class Team>
-Upward upward(Team& team, const Matrix& g, bool slots) {
+inline Upward upward(Team& team, const Matrix& g, bool slots) {
   auto rank = [&](Id v) { return uint64_t(degree(g, v)) << 32 | uint32_t(v); };
-  const Id m = g.ptr[g.rows];
-  Upward up{buffer<Id>(int64_t(g.rows) + 1), nullptr, nullptr};
-  if (team.size() == 1) {  // one pass; what is written last in a row may be overwritten by the next
-    up.idx = buffer<Id>(int64_t(m) + kSpare);
-    if (slots) up.slot = buffer<Id>(int64_t(m) + 1);
-    Id to = up.ptr[0] = 0;
-    for (Id u = 0; u < g.rows; up.ptr[++u] = to)
+  const int64_t pieces = team.size() == 1 ? 1 : 4 * team.size();
+  std::vector<Id> start(pieces + 1, 0);  // of the edges of a piece of rows
+  start[1] = g.ptr[g.rows];
+  if (pieces > 1)
+    team.each(pieces, [&](int64_t p, int) {
+      Id count = 0;
+      for (Id u = first_row(g, p, pieces), last = first_row(g, p + 1, pieces); u < last; ++u)
+        for (const Id v : row(g, u)) count += rank(u) < rank(v);
+      start[p + 1] = count;
+    });
+  std::partial_sum(start.begin(), start.end(), start.begin());
+  const int64_t most = start[pieces];
+  Upward up{buffer<Id>(int64_t(g.rows) + 1), buffer<Id>(most + kSpare), buffer<Id>(slots ? most + 1 : 0)};
+  auto write = [&](auto several, int64_t p) {  // what is written last may be overwritten
+    Id to = start[p], u = first_row(g, p, pieces), *const idx = up.idx.get(), *const slot = up.slot.get();
+    const Id end = start[p + 1], last = first_row(g, p + 1, pieces);
+    for (; u < last; ++u) {
+      up.ptr[u] = to;
       for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e) {
-        up.idx[to] = g.idx[e];
-        if (slots) up.slot[to] = e;
+        if (decltype(several)::value && to == end) break;
+        idx[to] = g.idx[e];
+        if (slots) slot[to] = e;
         to += rank(u) < rank(g.idx[e]);
       }
-    std::fill_n(up.idx.get() + to, kSpare, 0);
-    return up;
-  }
-  team.blocks(g.rows, 1 << 12, [&](int64_t begin, int64_t end, int) {
-    for (Id u = Id(begin); u < end; ++u) {
-      Id count = 0;
-      for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e) count += rank(u) < rank(g.idx[e]);
-      up.ptr[u + 1] = count;
     }
-  });
-  up.ptr[0] = 0;
-  for (Id u = 0; u < g.rows; ++u) up.ptr[u + 1] += up.ptr[u];
-  up.idx = buffer<Id>(int64_t(up.ptr[g.rows]) + kSpare);
+    if (u == g.rows) up.ptr[u] = to;
+  };
+  if (pieces == 1) write(std::false_type(), 0);
+  else team.each(pieces, [&](int64_t p, int) { write(std::true_type(), p); });
   std::fill_n(up.idx.get() + up.ptr[g.rows], kSpare, 0);
-  if (slots) up.slot = buffer<Id>(up.ptr[g.rows]);
-  team.blocks(g.rows, 1 << 12, [&](int64_t begin, int64_t end, int) {
-    for (Id u = Id(begin); u < end; ++u)
-      for (Id e = g.ptr[u], to = up.ptr[u]; e < g.ptr[u + 1]; ++e) {
-        if (rank(u) > rank(g.idx[e]) || u == g.idx[e]) continue;
-        if (slots) up.slot[to] = e;
-        up.idx[to++] = g.idx[e];
-      }
-  });
   return up;
 }
 
 // The triangles where no vertex has more than four edges to higher rank: rows are compared four by four.
-template <class Team>
-int64_t count_in_fours(Team& team, const Matrix& l) {
+inline int64_t count_in_fours(Team& team, const Matrix& l) {
   typedef Id Four __attribute__((vector_size(16)));
   auto row = [&](Id v, Id none) {
     Four some;
@@ -93,15 +88,14 @@ int64_t count_in_fours(Team& team, const Matrix& l) {
   return total;
 }
 
-// The number of triangles; `edges`: of edges to higher rank, n of them where no edge is a loop.
-template <class Team>
-int64_t count_triangles(Team& team, const Matrix& g, int64_t* edges) {
+// Counts triangles; returns whether the edges to higher rank are more than half of the slots.
+inline bool count_triangles(Team& team, const Matrix& g, int64_t& found) {
   const Upward up = upward(team, g, false);
   const Matrix l = up.matrix(g.rows);
-  *edges = l.ptr[g.rows];
+  const bool over = l.ptr[g.rows] > g.slots / 2;
   Id most = 0;
   for (Id u = 0; u < g.rows; ++u) most = std::max(most, degree(l, u));
-  if (most <= 4) return count_in_fours(team, l);
+  if (most <= 4) return found = count_in_fours(team, l), over;
   std::vector<std::vector<uint8_t>> marks(team.size());
   std::atomic<int64_t> total{0};
   team.blocks(g.rows, 512, [&](int64_t begin, int64_t end, int me) {
@@ -122,7 +116,7 @@ int64_t count_triangles(Team& team, const Matrix& g, int64_t* edges) {
     }
     total += count;
   });
-  return total;
+  return found = total, over;
 }
 
 template <bool kShared, class T>
@@ -132,7 +126,7 @@ void add_to(T* where, T value) {
 }
 
 // visit(u, v, w, e, f, g) for each triangle of edges e = (u, v), f = (v, w), g = (u, w) of `l`.
-template <class Team, class Visit>
+template <class Visit>
 void each_triangle(Team& team, const Matrix& l, const Visit& visit) {
   std::vector<std::vector<Id>> marks(team.size());
   team.blocks(l.rows, 512, [&](int64_t begin, int64_t end, int me) {
@@ -155,8 +149,7 @@ void each_triangle(Team& team, const Matrix& l, const Visit& visit) {
 }
 
 // count[v]: the triangles that v is a corner of.
-template <class Team>
-void triangles_of_vertices(Team& team, const Matrix& g, Id* count) {
+inline void triangles_of_vertices(Team& team, const Matrix& g, Id* count) {
   const Upward up = upward(team, g, false);
   std::fill(count, count + g.rows, 0);
   auto run = [&](auto shared) {
@@ -185,11 +178,11 @@ inline std::unique_ptr<Id[]> twins(const Matrix& g) {
   return twin;
 }
 
-// keep[e]: whether the entry is in the k-truss. Rows are sorted, without loops. The triangles of
-// each edge are counted once; an edge of too few leaves, which takes one from its triangles' others.
+// ptr, idx, kept: the k-truss, with the data of its entries. Rows are sorted, without loops. The triangles
+// of each edge are counted once; an edge of too few leaves, which takes one from its triangles' others.
 // Cohen, "Trusses: cohesive subgraphs for social network analysis", 2008.
-template <class Team>
-void k_truss(Team& team, const Matrix& g, Id k, uint8_t* keep) {
+inline void k_truss(Team& team, const Matrix& g, Entries<const Id> data, Id k, List<Id> ptr, Entries<Id> idx,
+                    Entries<Id> kept) {
   const Id m = g.ptr[g.rows], least = std::max(k, 2) - 2;
   const auto edge = twins(g);
   const Upward up = upward(team, g, true);
@@ -225,7 +218,13 @@ void k_truss(Team& team, const Matrix& g, Id k, uint8_t* keep) {
     }
     gone[e] = 1;
   }
-  for (Id e = 0; e < m; ++e) keep[e] = !gone[edge[e]];
+  expect(ptr.size == int64_t(g.rows) + 1, "an offset for each row and one more");
+  Id top = ptr[0] = 0;
+  for (Id u = 0; u < g.rows; ptr[++u] = top)
+    for (Id e = g.ptr[u]; e < g.ptr[u + 1]; ++e)
+      if (!gone[edge[e]]) idx[top] = g.idx[e], kept[top++] = data[e];
+  std::fill(idx + top, idx + g.slots, g.rows);
+  std::fill(kept + top, kept + g.slots, 0);
 }
 
 }  // namespace jaxspv

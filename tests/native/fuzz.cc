@@ -14,8 +14,7 @@
 #include "until.h"
 
 using namespace jaxspv;
-using Id = int32_t;
-using Graph = Csr<Id>;
+using Graph = Matrix;
 using Edges = std::vector<std::vector<std::pair<Id, float>>>;
 
 #define CHECK(what)                                                   \
@@ -97,9 +96,10 @@ bool right(Case& c) {
   CHECK(is_tree(parent.data()))
   {
     const Id count = c.in(1, 64);
-    std::vector<Id> sources(count, source), levels(count * n), parents(count * n);
-    for (Id i = 1; i < count; ++i) sources[i] = c.in(-2, n + 1);
-    bfs_sources(g, sources.data(), count, levels.data(), parents.data());
+    std::vector<Id> asked(count, source), levels(count * n), parents(count * n);
+    for (Id i = 1; i < count; ++i) asked[i] = c.in(-2, n + 1);
+    const auto& sources = asked;
+    bfs_sources(team, {g}, list(sources), c.in(0, 1), {{levels.data()}, count, n}, {{parents.data()}, count, n});
     CHECK(std::equal(want.begin(), want.end(), levels.begin()) && is_tree(parents.data()))
   }
 
@@ -119,20 +119,20 @@ bool right(Case& c) {
     }
     return true;
   };
-  Search<float, Id> search{g, c.weights.data(), source, dist.data(), parent.data(), nullptr, 0};
+  Search<float> search{g, c.weights.data(), source, dist.data(), parent.data(), nullptr, 0};
   radix_heap(search);
   CHECK(dist == far && is_path_tree())
   int64_t steps;
   CHECK(bellman_ford(search, steps) && dist == far && is_path_tree())
   for (const double delta : {delta_of(g, weights_of(g, c.weights.data()), 1), 0.0, 3.0, 1e30}) {
-    DeltaStepping(team, search, delta).run();
+    DeltaStepping<float>(team, search, delta).run();
     CHECK(dist == far && is_path_tree())
   }
   const Id target = c.in(0, n - 1);
-  Search<float, Id> some{g, c.weights.data(), source, dist.data(), parent.data(), &target, 1};
+  Search<float> some{g, c.weights.data(), source, dist.data(), parent.data(), &target, 1};
   radix_heap(some);
   CHECK(dist[target] == far[target])
-  DeltaStepping(team, some, 3.0).run();
+  DeltaStepping<float>(team, some, 3.0).run();
   CHECK(dist[target] == far[target])
 
   for (const bool symmetric : {false, true}) {
@@ -188,10 +188,10 @@ bool safe(Case& c) {
   auto never = [](Id, int64_t) { return false; };
   BreadthFirst(team, g, &g, level.data(), parent.data()).run(source, never);
   smallest_parents(g, source, level.data(), parent.data());
-  bfs_sources(g, sources, 3, levels.data(), parents.data());
-  Search<float, Id> search{g, c.weights.data(), source, dist.data(), parent.data(), sources, 3};
+  bfs_sources(team, {g}, {{sources}, 3}, c.in(0, 1), {{levels.data()}, 3, c.n}, {{parents.data()}, 3, c.n});
+  Search<float> search{g, c.weights.data(), source, dist.data(), parent.data(), sources, 3};
   radix_heap(search);
-  DeltaStepping(team, search, weights_of(g, c.weights.data()).mean).run();
+  DeltaStepping<float>(team, search, weights_of(g, c.weights.data()).mean).run();
   any_overflow(g, c.weights.data(), dist.data());
   int64_t steps;
   for (auto& w : c.weights) w -= float(c.in(0, 3));

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "centrality.h"
 #include "convert.h"
@@ -165,30 +166,29 @@ bool structure(Case& c) {
       if (far[u][v] < 1 << 20 && far[v][u] < 1 << 20) least = u;
     CHECK(label[v] == least)
   }
-  std::vector<Id> reached(n);
-  std::vector<int64_t> sum(n);
-  std::vector<double> harmonic(n);
-  closeness(team, D, reached.data(), sum.data(), harmonic.data());
+  std::vector<Id> reached(n), high(n), low(n);
+  std::vector<float> harmonic(n);
+  closeness(team, D, high.data(), low.data(), harmonic.data(), reached.data());
   for (Id v = 0; v < n; ++v) {
     int64_t all = 0, total = 0;
     for (Id u = 0; u < n; ++u)
       if (far[u][v] < 1 << 20) ++all, total += far[u][v];
-    CHECK(reached[v] == all && sum[v] == total)
+    CHECK(reached[v] == all && (int64_t(high[v]) << 24) + low[v] == total)
   }
   std::vector<Id> all(n), farthest(n), reach(n);
   for (Id v = 0; v < n; ++v) all[v] = v;
-  for (Id v = 0; v < n; v += 64)
-    eccentricities(S, &all[v], std::min(64, n - v), &farthest[v], &reach[v]);
+  eccentricities(team, S, list(std::as_const(all)), list(farthest), list(reach));
   if (const Id from = c.in(0, std::max(0, n - 1)); n) {
     std::vector<Id> level(n);
-    BreadthFirst<Id, Team>(team, S, nullptr, level.data(), nullptr).run(from, [](Id, int64_t width) {
+    BreadthFirst(team, S, nullptr, level.data(), nullptr).run(from, [](Id, int64_t width) {
       return width == 0;
     });
     Id most = 0;
     for (Id v = 0; v < n; ++v)
       if (level[v] >= 0) most = std::max(most, farthest[v]);
-    const Diameter got = diameter(team, S, from, n);
-    CHECK(got.diameter == most && got.reached == reach[from] && got.searches <= n)
+    Id found, searches, visited;
+    diameter(team, S, from, n, true, found, searches, visited);
+    CHECK(found == most && visited == reach[from] && searches <= n)
     CHECK(farthest[from] == *std::max_element(level.begin(), level.end()))
   }
   if (n) {  // trees of shortest paths with edges of weight 0, and sums along them
@@ -202,8 +202,8 @@ bool structure(Case& c) {
           dist[d.idx[e]] = std::min(dist[d.idx[e]], dist[u] + weight[e]);
     const Distances<double> p{D, weight.data(), dist.data()};
     std::vector<Id> tree(n), slot(n), tail(n);
-    shortest_path_tree(p, from, tree.data());
-    tight_edges(team, p, from, slot.data(), tail.data());
+    shortest_path_tree(D, entries(weight), dist.data(), from, tree.data());
+    tight_edges(team, D, entries(weight), dist.data(), from, slot.data(), tail.data());
     Id count = 0;
     for (Id v = 0; v < n; ++v) {
       const bool inner = v != from && dist[v] < largest<double>();
@@ -219,12 +219,12 @@ bool structure(Case& c) {
     for (Id v = 0; v < n; ++v) CHECK(dist[v] == largest<double>() ? below[v] == 1 : sums[v] == dist[v])
     CHECK(below[from] == count)
   }
-  int64_t triangles = 0, edges = 0;
+  int64_t triangles = 0, found;
   for (Id u = 0; u < n; ++u)
     for (auto [v, x] : s.rows[u])
       for (auto [w, y] : s.rows[v])
         if (u < v && v < w && s.rows[u].count(w)) ++triangles, ++want[u], ++want[v], ++want[w];
-  CHECK(count_triangles(team, S, &edges) == triangles && edges == s.ptr[n] / 2)
+  CHECK(!count_triangles(team, S, found) && found == triangles)
   triangles_of_vertices(team, S, corners.data());
   CHECK(corners == want)
   std::vector<Id> column(n), row(n), holds(n, -1);
@@ -260,8 +260,9 @@ bool structure(Case& c) {
     for (Id v = 0; v < n; ++v) CHECK((core[v] >= k) == (inside.count(v) > 0))
   }
   const Id k = c.in(2, 5);
-  std::vector<uint8_t> keep(s.idx.size()), chosen(s.idx.size());
-  k_truss(team, S, k, keep.data());
+  std::vector<Id> slots(s.idx.size()), truss_ptr(n + 1), truss(S.slots), kept(S.slots);
+  for (Id e = 0; e < S.slots; ++e) slots[e] = e;
+  k_truss(team, S, entries(slots), k, list(truss_ptr), {{truss.data()}}, {{kept.data()}});
   auto left = both;
   for (bool more = true; more;) {
     more = false;
@@ -278,11 +279,19 @@ bool structure(Case& c) {
         more = true;
       }
   }
-  for (Id u = 0; u < n; ++u)
-    for (Id e = s.ptr[u]; e < s.ptr[u + 1]; ++e) CHECK(keep[e] == left[u].count(s.idx[e]))
-  std::vector<uint8_t> other(d.idx.size());
-  spanning_forest(S, s.data.data(), true, chosen.data());
-  spanning_forest(D, d.data.data(), false, other.data());
+  Id next = 0;
+  for (Id u = 0; u < n; ++u) {
+    CHECK(truss_ptr[u] == next)
+    for (Id e = s.ptr[u]; e < s.ptr[u + 1]; ++e)
+      if (left[u].count(s.idx[e])) {
+        CHECK(truss[next] == s.idx[e] && kept[next] == e)
+        ++next;
+      }
+  }
+  CHECK(truss_ptr[n] == next)
+  std::vector<Id> edge(std::max(n - 1, 0)), tail(edge.size());
+  spanning_forest(S, entries(s.data), true, list(edge), list(tail));
+  spanning_forest(D, entries(d.data), false, list(edge), list(tail));
   std::vector<double> start(n, 1.0 / std::max(n, 1)), rank(n), shared(n), positive(s.idx.size(), 1);
   bool converged = false;
   for (Id e = 0; e < s.ptr[n]; ++e) positive[e] = c.in(0, 3);
@@ -302,7 +311,7 @@ bool structure(Case& c) {
   std::vector<Id> sources(c.in(0, 9));
   for (auto& v : sources) v = c.in(-2, n + 1);
   std::vector<double> score(n);
-  return betweenness(team, D, sources.data(), int64_t(sources.size()), true, score.data());
+  return !betweenness(team, D, list(std::as_const(sources)), true, score.data());
 }
 
 // Any bytes as offsets and indices: what `valid` lets through is safe to walk.
@@ -319,28 +328,29 @@ bool safe(Case& c) {
   std::vector<Id> taken(A.rows), takes(A.columns);
   Matching(A, taken.data(), takes.data()).run();
   if (A.rows != A.columns) return true;
-  diameter(alone, A, c.in(-2, A.rows + 1), 3);
+  Id counts[3];
+  diameter(alone, A, c.in(-2, A.rows + 1), 3, c.in(0, 1), counts[0], counts[1], counts[2]);
   std::vector<double> dist(A.rows);
   std::vector<Id> tree(A.rows), edge(A.rows);
   for (auto& x : dist) x = c.in(0, 5) ? c.in(-3, 3) : c.in(0, 1) ? NAN : INFINITY;
-  const Distances<double> p{A, a.data.data(), dist.data()};
-  tight_edges(alone, p, c.in(-2, A.rows + 1), edge.data(), tree.data());
-  shortest_path_tree(p, c.in(-2, A.rows + 1), tree.data());
+  tight_edges(alone, A, entries(a.data), dist.data(), c.in(-2, A.rows + 1), edge.data(), tree.data());
+  shortest_path_tree(A, entries(a.data), dist.data(), c.in(-2, A.rows + 1), tree.data());
   for (auto& v : tree) v = c.in(-2, A.rows + 1);
   const Tree any(tree.data(), A.rows, c.in(-2, A.rows + 1));
   any.to_root(dist.data());
   any.from_leaves(dist.data());
-  std::vector<Id> label(A.rows), sources(c.in(0, 64)), far(64), reached(64);
+  std::vector<Id> label(A.rows), sources(c.in(0, 99)), far(sources.size()), reached(far);
   for (auto& v : sources) v = c.in(-2, A.rows + 1);
-  eccentricities(A, sources.data(), int(sources.size()), far.data(), reached.data());
-  std::vector<uint8_t> keep(A.slots);
-  int64_t edges;
-  count_triangles(alone, A, &edges);
+  eccentricities(alone, A, list(std::as_const(sources)), list(far), list(reached));
+  int64_t triangles;
+  count_triangles(alone, A, triangles);
   triangles_of_vertices(alone, A, label.data());
-  k_truss(alone, A, c.in(-1, 5), keep.data());
+  std::vector<Id> data(A.slots), other(A.slots), kept(A.slots);
+  std::vector<Id> truss_ptr(A.rows + 1), rows(std::max(A.rows - 1, 0)), slots(rows);
+  k_truss(alone, A, entries(data), c.in(-1, 5), list(truss_ptr), {{other.data()}}, {{kept.data()}});
   cores(A, label.data());
   strong_components(A, label.data());
-  spanning_forest(A, a.data.data(), c.in(0, 1) != 0, keep.data());
+  spanning_forest(A, entries(a.data), c.in(0, 1) != 0, list(slots), list(rows));
   return true;
 }
 

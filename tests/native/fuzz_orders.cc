@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "communities.h"
 #include "convert.h"
@@ -42,8 +43,8 @@ bool choices(Case& c, const Graphs& g) {
   for (Id i = 0; i < n; ++i) place[order[i]] = i;
   for (Id i = 1; i < n; ++i)
     CHECK(std::make_pair(key[order[i - 1]], order[i - 1]) < std::make_pair(key[order[i]], order[i]))
-  Id members = independent_set(S, order, member.data());
-  const Id colors = greedy_color(S, order.data(), color.data());
+  Id members = independent_set(S, key.data(), member.data());
+  const Id colors = greedy_color(S, key.data(), false, color.data());
   for (Id v = 0; v < n; ++v) {
     bool free = true;
     std::set<Id> used;
@@ -63,7 +64,8 @@ bool generations_by_paths(Case& c, const Graphs& g) {
   const int seed = c.seed;
   const Id n = g.n;
   std::vector<Id> generation(n), longest(n, 0);
-  const Id placed = generations(g.directed.matrix(), generation.data());
+  std::vector<Id> sorted(n);
+  const bool placed = topological_order(g.directed.matrix(), {}, sorted.data(), generation.data());
   for (Id round = 0; round <= 2 * n; ++round)  // a path of n edges or more passes a cycle
     for (Id u = 0; u < n; ++u)
       for (auto [v, w] : g.directed.rows[u])
@@ -73,9 +75,8 @@ bool generations_by_paths(Case& c, const Graphs& g) {
     CHECK(generation[v] == (longest[v] >= n ? -1 : longest[v]))
     acyclic += generation[v] >= 0;
   }
-  CHECK(placed == acyclic)
-  std::vector<Id> sorted(n), wanted;
-  by_generation(generation.data(), n, sorted.data());
+  CHECK(placed == (acyclic == n))
+  std::vector<Id> wanted;
   for (Id k = 0; k < n; ++k)
     for (Id v = 0; v < n; ++v)
       if (generation[v] == k) wanted.push_back(v);
@@ -129,12 +130,8 @@ bool labels(Case& c, const Graphs& g) {
     for (auto [l, times] : count)
       if (times > most) most = times, want[v] = l;
   }
-  const Matrix D = d.matrix();
-  std::vector<Id> ptr(n + 1), row(d.idx.size()), slot(d.idx.size());
-  transpose(D, D.slots, n, ptr.data(), row.data(), Numbers(), slot.data());
-  const Matrix T{n, n, D.slots, ptr.data(), row.data()};
   Id steps;
-  const bool converged = propagate_labels(team, D, &T, 1, label.data(), &steps);
+  const bool converged = label_propagation(team, d.matrix(), start.data(), 1, false, label.data(), steps);
   CHECK(label == want && steps == (n > 0) && converged == (start == want))
   return true;
 }
@@ -147,7 +144,8 @@ bool communities(Case& c, const Graphs& g) {
   std::vector<Id> label(n);
   std::vector<float> weight(g.symmetric.data.begin(), g.symmetric.data.end());
   const double resolution = c.in(1, 3) / 2.0;
-  Louvain(S, weight.data(), resolution).run(label.data());
+  Id levels;
+  louvain(S, entries(weight), float(resolution), label.data(), levels);
   double inside = 0, total = 0, expected = 0, alone = 0;
   std::vector<double> strength(n, 0);
   for (Id u = 0; u < n; ++u) {
@@ -165,7 +163,7 @@ bool communities(Case& c, const Graphs& g) {
       if (label[u] == label[v]) expected += strength[u] / total * strength[v] / total;
   }
   const double quality = total > 0 ? inside / total - resolution * expected : 0;
-  CHECK(std::abs(modularity(S, weight.data(), label.data(), resolution, false) - quality) < 1e-9)
+  CHECK(std::abs(modularity<double>(S, entries(g.symmetric.data), label.data(), resolution, false) - quality) < 1e-9)
   CHECK(quality >= alone - 1e-6)
   return true;
 }
@@ -234,44 +232,46 @@ bool entries_of_keys(Case& c) {
   const auto capacity = std::vector<int32_t>(c.in(0, 60));
   auto left = capacity, right = capacity;
   std::vector<int32_t> slots(b.size());
-  CHECK(unite(keys(0), keys(2), int64_t(left.size()), left.data(), right.data()) == int64_t(all.size()))
+  const int32_t size_a = int32_t(a.size()), size_b = int32_t(b.size());
+  CHECK(unite(keys(0), size_a, keys(2), size_b, list(left), list(right)) == int64_t(all.size()))
   size_t place = 0;
   for (const Key& key : all) {
     if (place == left.size()) break;
     const auto in_a = a.find(key), in_b = b.find(key);
-    CHECK(left[place] == (in_a == a.end() ? -1 : std::distance(a.begin(), in_a)))
-    CHECK(right[place] == (in_b == b.end() ? -1 : std::distance(b.begin(), in_b)))
+    CHECK(left[place] == (in_a == a.end() ? size_a : std::distance(a.begin(), in_a)))
+    CHECK(right[place] == (in_b == b.end() ? size_b : std::distance(b.begin(), in_b)))
     ++place;
   }
-  lower_bounds(keys(0), keys(2), slots.data());
+  for (; place < left.size(); ++place) CHECK(left[place] == size_a && right[place] == size_b)
+  lower_bounds(keys(0), keys(2), list(slots));
   place = 0;
   for (const Key& key : b) CHECK(slots[place++] == std::distance(a.begin(), a.lower_bound(key)))
   std::vector<uint8_t> chosen(c.in(0, 50));
   std::vector<int32_t> want, got(c.in(0, 60));
   for (size_t i = 0; i < chosen.size(); ++i)
     if ((chosen[i] = uint8_t(c.in(0, 1)))) want.push_back(int32_t(i));
-  CHECK(chosen_slots(chosen.data(), int64_t(chosen.size()), int64_t(got.size()), got.data()) == int64_t(want.size()))
+  CHECK(chosen_slots(list(std::as_const(chosen)), list(got)) == int64_t(want.size()))
   for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == (i < want.size() ? want[i] : int32_t(chosen.size())))
   chosen.resize(a.size(), 0);
-  const int32_t extents[2] = {10, 10};
   std::vector<int32_t> major(c.in(0, 50)), minor(major.size());
   std::vector<double> kept(major.size()), values;
   for (size_t i = 0; i < a.size(); ++i) values.push_back(c.in(1, 9));
-  const int64_t chosen_ones = keep(chosen.data(), keys(0), values.data(), int64_t(major.size()), extents, major.data(),
-                                   axes == 2 ? minor.data() : nullptr, kept.data());
+  const NewKeys to{int64_t(major.size()), major.data(), axes == 2 ? minor.data() : nullptr};
+  int32_t fit;
+  const bool over = keep<double>(list(std::as_const(chosen)), keys(0), list(std::as_const(values)), 0, Option(10), Option(10), to, list(kept), fit);
   size_t next = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     if (!chosen[i]) continue;
     if (next < major.size()) CHECK(major[next] == parts[0][i] && minor[next] == (axes == 2 ? parts[1][i] : 0) && kept[next] == values[i])
     ++next;
   }
-  CHECK(chosen_ones == int64_t(next))
+  CHECK(over == (next > major.size()) && size_t(fit) == std::min(next, major.size()))
   for (; next < major.size(); ++next) CHECK(major[next] == 10 && minor[next] == (axes == 2 ? 10 : 0) && kept[next] == 0)
   for (auto& part : parts)
     for (auto& v : part)
       if (c.in(0, 9) == 0) v = int32_t(c.random());
-  unite(keys(0), keys(2), int64_t(left.size()), left.data(), right.data());
-  lower_bounds(keys(0), keys(2), slots.data());
+  unite(keys(0), c.in(-3, 50), keys(2), c.in(-3, 50), list(left), list(right));
+  lower_bounds(keys(0), keys(2), list(slots));
   for (int32_t slot : slots) CHECK(slot >= 0 && slot <= int64_t(a.size()))
   return true;
 }
@@ -290,15 +290,15 @@ bool safe(Case& c) {
   std::vector<Id> any_order(A.rows), steps(1);
   for (auto& v : any_order) v = c.in(0, 9) ? c.in(-2, A.rows + 1) : Id(c.random());
   std::vector<uint8_t> members(A.rows);
-  independent_set(A, order_of(any_order.data(), A.rows), members.data());
-  greedy_color(A, any_order.data(), label.data());
-  generations(A, label.data());
+  independent_set(A, any_order.data(), members.data());
+  greedy_color(A, any_order.data(), c.in(0, 1), label.data());
+  topological_order(A, {}, std::vector<Id>(A.rows).data(), label.data());
   CuthillMcKee(A).run(nullptr, label.data());
   std::vector<float> weight(A.slots);
   for (auto& x : weight) x = c.in(0, 5) ? float(c.in(-3, 9)) : c.in(0, 1) ? NAN : INFINITY;
-  modularity(A, weight.data(), any_order.data(), 1.0, c.in(0, 1) != 0);
-  propagate_labels(alone, A, nullptr, 3, any_order.data(), steps.data());
-  Louvain(A, weight.data(), 1.0).run(label.data());
+  modularity<float>(A, entries(weight), any_order.data(), 1, c.in(0, 1) != 0);
+  label_propagation(alone, A, any_order.data(), 3, c.in(0, 1), label.data(), steps[0]);
+  louvain(A, entries(weight), 1, label.data(), steps[0]);
   if (A.rows) SeveralPaths<float>(A, weight.data(), c.in(0, A.rows - 1)).run(c.in(0, A.rows - 1), 3);
   return true;
 }

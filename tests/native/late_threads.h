@@ -4,6 +4,14 @@
 #include <thread>
 #include <vector>
 
+#include "checked.h"
+
+// Vectors and the like as the headers take them.
+template <class V>
+auto list(V& v) { return jaxspv::List<std::remove_pointer_t<decltype(v.data())>>{{v.data()}, int64_t(v.size())}; }
+template <class T>
+jaxspv::Entries<const T> entries(const std::vector<T>& v) { return {{v.data()}}; }
+
 struct Threads {  // of its own, some of which start late; a task may be refused
   std::mt19937& random;
   std::vector<std::thread> all;

@@ -31,7 +31,6 @@ def search(
         jnp.asarray(source, jnp.int32),
         _as_numbers(until),
         pulls=inn is not None,
-        parents=parents,
         deterministic=deterministic,
     )
     return levels, found if parents else None, count
@@ -43,9 +42,11 @@ def search_sources(
     """Levels and parents or None from each source, (count, n)."""
     out, rows = graph.out, jax.ShapeDtypeStruct((sources.shape[0], graph.n), jnp.int32)
     tree = rows if parents else jax.ShapeDtypeStruct((0, 0), jnp.int32)
-    how = {"parents": parents, "deterministic": deterministic}
-    sources = jnp.asarray(sources, jnp.int32)
-    levels, found = bind.call("bfs_sources", (rows, tree), out.indptr, out.indices, sources, **how)
+    operands, how = (
+        (out.indptr, out.indices, sources.astype(jnp.int32)),
+        {"deterministic": deterministic},
+    )
+    levels, found = bind.call("bfs_sources", (rows, tree), *operands, **how)
     return levels, found if parents else None
 
 

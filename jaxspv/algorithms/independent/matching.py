@@ -95,7 +95,7 @@ def _of(columns: Array, rows: Array) -> Matching:
 def _native(A: CSR) -> Matching:
     """Depth-first searches, in C++; rows are sorted, so that equal matrices give one matching."""
     A = sorted_csr(A)
-    return _of(*bind.call("matching", list(_types(A)[:2]), A.indptr, A.indices))
+    return _of(*bind.call("matching", _types(A)[:2], A.indptr, A.indices, columns=A.shape[1]))
 
 
 @op.register("phases")

@@ -6,8 +6,9 @@ using namespace jaxspv;
 
 // The element-wise result of two matrices whose missing entries are `no_a` and `no_b`, where `defaults`.
 template <class T>
-static bool element_wise(Team& team, Rectangle a, Entries<const T> x, Rectangle b, Entries<const T> y, T no_a, T no_b, uint8_t over_a,
-                         uint8_t over_b, Option op, bool united, bool defaults, List<Id> ptr, List<Id> idx, List<T> value) {
+static bool element_wise(Team& team, Rectangle a, Entries<const T> x, Rectangle b, Entries<const T> y, T no_a, T no_b,
+                         uint8_t over_a, uint8_t over_b, Option op, bool united, bool defaults, List<Id> ptr,
+                         List<Id> idx, List<T> value) {
   const int64_t needed = united ? int64_t(a.slots) + b.slots : std::min(a.slots, b.slots);
   expect(a.rows == b.rows && ptr.size == int64_t(a.rows) + 1, "matrices do not match");
   expect(needed <= idx.size && idx.size == value.size && idx.size <= 0x7fffffff, "the result is too large");

@@ -16,9 +16,7 @@ after each small round while far is small, too. On a graph whose shortest paths 
 this relaxes many vertices too early. So it ends after ROUNDS rounds, and the width stays at delta
 doubled `later` times.
 
-Labels are int32: the bits of a non-negative float32 (ordered as the numbers are) or the integer
-itself; unreached is the bits of inf, or iinfo.max. Integer sums clamp there, which makes it
-absorbing. A label falls by an atomic minimum, and the thread that lowered it queues the vertex.
+A label (`labels.py`) falls by an atomic minimum, and the thread that lowered it queues the vertex.
 marks[v] is the last round that queued v for the next one, so a queue holds a vertex at most once
 and a capacity of n suffices. A vertex with a finite label at or above the bound is in far: it gets
 there when its label becomes finite. With targets, or with labels given at the start, this rule does
@@ -31,12 +29,13 @@ neither stored nor relaxed, so the search ends once all labels up to the limit a
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..frontier.carry import Carry
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Mask, Operand, Value
+from .labels import Labels
 from .problem import MAX, Arrays, Problem, Word
 from .widths import most_rounds
 
@@ -66,7 +65,7 @@ class State(Carry):
     turn: Any  # steps of the loop
 
 
-class Search(ABC):
+class Search(Labels, ABC):
     """A search; its subclasses (`low_degree.py`, `any_degree.py`) have the queues and expand them.
 
     A round of fewer than `small_round` edges is bound by latency; far is small below `small_far`.
@@ -77,12 +76,10 @@ class Search(ABC):
     tail = 0  # as in `Config`, where edges are not counted
     counted: Sequence[tuple[Word, tuple[Array, int]]] = ()
     state: type[State] = State
-    limit: Value | None = None  # labels above it are neither stored nor relaxed
     source: Value
 
     def __init__(self, k: Simt, c: Problem, m: Arrays):
-        self.k, self.c, self.m = k, c, m
-        self.delta = k.load(m.delta, 0)
+        super().__init__(k, c, m)
         self.warps = (k.warp * k.ctas + k.cta, k.threads // 32 * k.ctas)
         self.allocate()
         self.targets = [self._target(k.load(m.targets, j)) for j in range(c.targets)]
@@ -302,32 +299,6 @@ class Search(ABC):
 
         k.spread(self.c.n, result)
 
-    def clamped(self, label: Value, weight: Value) -> Value:
-        """label (+) weight; the weight is a float32 or an int32 value."""
-        k = self.k
-        if self.c.rule.real:
-            return k.bits(k.bits(label, "f32") + weight, "i32")
-        total = label + weight
-        return k.where(total < 0, MAX, total)
-
-    def extended(self, labels: Iterable[Value], weights: Iterable[Value]) -> list[Value]:
-        """The labels at the ends of edges: of the caller's algebra, or clamped sums."""
-        extend = self.c.rule.extend
-        pairs = zip(labels, weights, strict=True)
-        if extend is None:
-            return [self.clamped(label, w) for label, w in pairs]
-        return [extend(self.k, label, w) for label, w in pairs]
-
-    def within(self, label: Value) -> Value:
-        """Whether a label is at most the limit."""
-        return label == label if self.limit is None else label <= self.limit
-
-    def tight(self, label: Value, weight: Value, other: Value) -> Value:
-        """Whether an edge from a vertex of `label` may be the last one of a shortest path to one of
-        label `other`: farther away, or as far if the weight is zero or absorbed."""
-        extended = self.clamped(label, weight) == other
-        return extended & (label <= other) & (other != self.c.infinity)
-
     def near_and_far(
         self, s: State, new: Sequence[Value], old: Sequence[Value], won: Sequence[Value]
     ) -> tuple[list[Value], list[Value], list[Value]]:
@@ -365,15 +336,6 @@ class Search(ABC):
     def bucket(self, s: State) -> Value:
         """The width of the next bucket."""
         return self.width(s.doublings)
-
-    def width(self, doublings: Value) -> Value:
-        """delta * 2^doublings, at most MAX."""
-        k = self.k
-        if self.c.rule.real:
-            return self.delta * k.bits((doublings + 127) << 23, "f32")
-        doublings = k.minimum(doublings, 30)
-        limit = k.shr(k.const(MAX), doublings)
-        return k.where(self.delta > limit, MAX, self.delta << doublings)
 
     def _split(self, s: State, old: Value) -> Value:
         """Moves far: to near below the new bound, out below the old one, else to the next far.

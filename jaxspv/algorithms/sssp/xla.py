@@ -178,7 +178,7 @@ def search(
     if n and graph.indices.shape[0]:
         first = s, steps, jnp.int32(2), cycle, stops(steps, s, low)
         s, steps, _, cycle, stopped = lax.while_loop(more, step, first)
-        unsettled = stopped & (width < top) & (s.length >= s.least)
+        unsettled = stopped & (width < top) & (s.length > s.least)
         s = s._replace(length=jnp.where(unsettled, top, s.length))
     parents = jnp.where(at_source, source, jnp.where(s.length < top, s.pred, -1))
     converged = (stopped | (s.waiting.tail == 0)) & ~cycle

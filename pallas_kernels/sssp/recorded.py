@@ -1,4 +1,4 @@
-"""Parents from records: whoever lowers a label notes its tail and the new label, as 64 bits.
+"""Parents from records: a thread that lowers a label notes its tail and the new label, as 64 bits.
 
 Traffic: a store of 8 bytes where a label falls; at the end 16 bytes of a vertex and one gather. A
 record is wrong where threads lowered a label at the same time and the first one noted last.

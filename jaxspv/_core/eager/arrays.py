@@ -121,7 +121,7 @@ def _number(value: bytes, dtype: np.dtype, usual: Any) -> jax.Array:
 
 
 def platform_of(leaves: Sequence[Any]) -> str:
-    """ "cpu", "cuda" or "other": where an eager call on these runs. What is traced says nothing."""
+    """ "cpu", "cuda" or "other": where an eager call on these concrete arrays runs."""
     if _only_cpus():
         return "cpu"
     # JAX runs where committed arrays are, and refuses those of two platforms; without any on its
@@ -135,8 +135,16 @@ def platform_of(leaves: Sequence[Any]) -> str:
 
 
 def on_gpu(operands: Any) -> bool:
-    """Whether an eager call on these runs on a GPU."""
-    return not _only_cpus() and platform_of(jax.tree.leaves(operands)) == "cuda"
+    """Whether the first array lives on a GPU; without any, whether the default device is one.
+
+    What is traced lives nowhere yet.
+    """
+    if _only_cpus():
+        return False
+    for leaf in jax.tree.leaves(operands):
+        if isinstance(leaf, jax.Array) and is_concrete(leaf):
+            return next(iter(leaf.devices())).platform == "gpu"
+    return jax.default_backend() == "gpu"
 
 
 def by_numpy(array: Any) -> bool:

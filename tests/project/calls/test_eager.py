@@ -1,5 +1,7 @@
 """Eager calls: one program each, what is decided once, scalars that are moved once."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import jaxspv as jsp
 from benchmarks.dev.eager_calls import profile
+from jaxspv._core.eager import arrays
 from jaxspv._core.eager.arrays import is_eager, scalar
 
 
@@ -83,3 +86,15 @@ def test_errors_of_a_choice_come_in_every_call():
         with pytest.raises(NotImplementedError):
             jsp.bfs(A, 0, backend="pallas")
     assert jsp.bfs(A, 0).num_levels == 3
+
+
+def test_what_is_traced_lives_nowhere(monkeypatch):
+    """Where there is a GPU, calls inside `jit` ask the same questions of traced arrays."""
+    monkeypatch.setattr(arrays, "_only_cpus", lambda: False)
+    A = jsp.read_mtx(jsp.bundled("karate"))
+    graphs = A, jsp.prepare(A, for_=("bfs", "sssp", "pagerank"))
+    searches = [functools.partial(search, source=0) for search in (jsp.bfs, jsp.sssp)]
+    for call in (*searches, jsp.connected_components, jsp.pagerank, jsp.triangle_count):
+        for graph in graphs:
+            assert jax.make_jaxpr(call)(graph).eqns
+    assert not arrays.on_gpu(A) and not arrays.on_gpu((1, A))

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from pallas_kernels.layouts.lengths import CLASSES, by_weight, prepare_sssp, revalue
+from pallas_kernels.simt import interpret
 from pallas_kernels.sssp.api import sssp
 from pallas_kernels.sssp.problem import Config, Rule
+from tests.kernels import warps_apart
 from tests.kernels.bfs.test_bfs_kernel import random_graph
 from tests.kernels.sssp.test_sssp_kernel import (
     GRAPHS,
@@ -104,6 +106,20 @@ def test_every_graph(name):
         prepared = by_weight(*graph, weights)
         out = search(graph, weights, source, 5, SMALL | {"ctas": 2}, prepared, symmetric=True)
         check(graph, weights, source, out)
+
+
+@pytest.mark.parametrize("kind", ["by weight", "symmetric", "directed"])
+def test_warps_that_run_apart_find_the_same(monkeypatch, kind):
+    """Records of parents that are overtaken included: those vertices search for theirs."""
+    monkeypatch.setattr(interpret, "run", warps_apart.run)
+    symmetric = kind != "directed"
+    graph = random_graph(60, 700, 1, symmetric=symmetric)
+    for dtype in (np.float32, np.int32):
+        weights = lengths(graph, dtype, 1)
+        prepared = by_weight(*graph, weights) if kind == "by weight" else {}
+        config = SMALL | {"ctas": 2}
+        out = search(graph, weights, 7, 30, config, prepared, symmetric=symmetric)
+        check(graph, weights, 7, out)
 
 
 def test_long_edges_are_not_looked_at():

@@ -31,7 +31,7 @@ from pallas_kernels.cores import cores
 from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.independent import in_order, waiting, waiting_colors
 from pallas_kernels.layouts.adjacency import Adjacency, is_low_degree, prepare_bfs
-from pallas_kernels.layouts.lengths import prepare_sssp
+from pallas_kernels.layouts.lengths import by_weight, prepare_sssp
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
 from pallas_kernels.pagerank.one_gpu import Limits, pagerank
 from pallas_kernels.simt.device import Grid
@@ -70,9 +70,10 @@ def kernels(name, form):
             prepare_bfs(A.indptr, A.indices),
             prepare_sssp(A.indptr, A.indices, A.data, renumber=True),
         ),
+        ("by weight", {}, by_weight(A.indptr, A.indices, A.data)),
     )
     for kind, for_bfs, for_sssp in forms:
-        low = bool(for_sssp)
+        low = "adjacency" in for_sssp
         config = default_bfs_config(n, low_degree=low)
         search = functools.partial(bfs, config=type(config)(**{**config.__dict__, **form}))
         arrays = jax.tree.map(jnp.asarray, for_bfs)

@@ -24,7 +24,7 @@ from jax import lax
 
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
-from pallas_kernels.layouts.lengths import prepare_sssp
+from pallas_kernels.layouts.lengths import by_weight, prepare_sssp
 from pallas_kernels.sssp.api import default_config, sssp
 from pallas_kernels.sssp.problem import Rule
 from pallas_kernels.sssp.widths import delta_of
@@ -125,6 +125,9 @@ class Problem:
         else:
             self.delta = default_delta(indptr, weights)
             forms = {"plain": {}, "prepared": prepare_sssp(*real, weights, renumber=True)}
+            if self.symmetric:
+                of_slots = self.arrays["indices"], self.arrays["weights"]
+                forms["by weight"] = by_weight(indptr, *of_slots)
         if "adjacency" in forms["prepared"]:
             forms["prepared"] = padded_table(forms["prepared"], self.n)
         self.forms = {name: extra for name, extra in forms.items() if extra or name == "plain"}

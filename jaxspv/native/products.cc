@@ -69,9 +69,9 @@ JAXSPV_HANDLER(winners) {
 JAXSPV_HANDLER(spmv_transposed) {
   const int64_t columns = length(call.result(0));
   expect(length(call.operand(3)) == length(call.operand(0)) - 1, "x has another length than A has rows");
-  product(call, call.result(0), [&](auto& lanes, int64_t lane, Team&, auto a, auto m, auto* values, auto* x, auto* y) {
+  product(call, call.result(0), [&](auto& lanes, int64_t lane, Team& team, auto a, auto m, auto* values, auto* x, auto* y) {
     const auto nothing = [](auto, auto, auto) {};
-    spmv_transposed<decltype(a), decltype(m)>(matrix(call, lanes, lane, columns), values, x, y, nothing);
+    spmv_transposed<decltype(a), decltype(m)>(team, matrix(call, lanes, lane, columns), values, x, y, nothing);
   });
 }
 

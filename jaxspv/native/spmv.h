@@ -264,21 +264,11 @@ void winners(Team& team, const Csr<I>& a, const T* values, const T* x, const T* 
   });
 }
 
-// The transposed product, y[j] = add over i of mul(A[i, j], x[i]), on one thread: the entries are
-// read in the order of memory, y is written at random. also(e, x[i], j) is called at each entry.
-template <class Add, class Mul, class T, class I, class F>
-void spmv_transposed(const Csr<I>& a, const T* values, const T* x, T* y, const F& also) {
-  using Sum = typename Add::template Sum<T>;
-  std::unique_ptr<Sum[]> own;
-  Sum* sums;
-  if constexpr (std::is_same_v<Sum, T>) {
-    sums = y;
-  } else {
-    own = buffer<Sum>(a.columns);
-    sums = own.get();
-  }
+// Sums of columns over rows [first, last): the entries are read in the order of memory.
+template <class Add, class Mul, class T, class I, class Sum, class F>
+void columns_of(const Csr<I>& a, I first, I last, const T* values, const T* x, Sum* sums, const F& also) {
   std::fill(sums, sums + a.columns, Sum(Add::template identity<T>()));
-  over_entries(a, I(0), a.rows, x, [=](I e, T xi) JAXSPV_INLINE {
+  over_entries(a, first, last, x, [=](I e, T xi) JAXSPV_INLINE {
     const I j = a.idx[e];
     if (a.holds(j)) {
       sums[j] = Add::template apply<Sum>(sums[j], Mul::template apply<T>(values[e], xi));
@@ -287,8 +277,32 @@ void spmv_transposed(const Csr<I>& a, const T* values, const T* x, T* y, const F
       also(e, xi, a.column(e));
     }
   });
-  if constexpr (!std::is_same_v<Sum, T>)
-    for (I j = 0; j < a.columns; ++j) y[j] = T(sums[j]);
+}
+
+// The transposed product, y[j] = add over i of mul(A[i, j], x[i]). also(e, x[i], j) is called at each
+// entry. Of long columns, parts of the rows have sums of their own: of floats as many for any threads.
+template <class Add, class Mul, class T, class I, class Team, class F>
+void spmv_transposed(Team& team, const Csr<I>& a, const T* values, const T* x, T* y, const F& also) {
+  using Sum = typename Add::template Sum<T>;
+  constexpr bool ordered = std::is_floating_point_v<T> && std::is_same_v<Add, Plus>;
+  const bool alone = team.size() == 1;
+  const int64_t n = a.columns, most = alone && !ordered ? 1 : 4;
+  const int64_t parts = std::max<int64_t>(1, std::min(most, a.entries() / std::max<int64_t>(16 * n, 1 << 15)));
+  const auto own = buffer<Sum>((alone ? std::min<int64_t>(2, parts) : parts) * n);
+  Sum* const all = own.get();
+  const auto add = [=](int64_t p, int64_t begin, int64_t end) {
+    const Sum* __restrict more = all + p * n;
+    for (int64_t j = begin; j < end; ++j) all[j] = Add::template apply<Sum>(all[j], more[j]);
+  };
+  team.each(parts, [&](int64_t p, int) {
+    Sum* const sums = all + (alone ? std::min<int64_t>(p, 1) : p) * n;
+    columns_of<Add, Mul>(a, first_row(a, p, parts), first_row(a, p + 1, parts), values, x, sums, also);
+    if (alone && p) add(1, 0, n);
+  });
+  team.blocks(n, 8192, [=](int64_t begin, int64_t end, int) {
+    for (int64_t p = 1; p < parts && !alone; ++p) add(p, begin, end);
+    for (int64_t j = begin; j < end; ++j) y[j] = T(all[j]);
+  });
 }
 
 // The derivatives of sum_i w[i] sum_j A[i, j] x[j]: by_values[e] = w[i] x[j], 0 in padding, and
@@ -298,8 +312,8 @@ void spmv_derivatives(Team& team, const Csr<I>& a, const T* values, const T* w, 
                       T* by_vector) {
   const auto term = [=](I e, T wi, I j) JAXSPV_INLINE { by_values[e] = wi * x[j]; };
   if (by_values) std::fill(by_values + (a.ascends(0, a.rows) ? a.ptr[a.rows] : 0), by_values + a.slots, T(0));
-  if (by_values && by_vector) spmv_transposed<Plus, Times>(a, values, w, by_vector, term);
-  else if (by_vector) spmv_transposed<Plus, Times>(a, values, w, by_vector, [](I, T, I) {});
+  if (by_values && by_vector) spmv_transposed<Plus, Times>(team, a, values, w, by_vector, term);
+  else if (by_vector) spmv_transposed<Plus, Times>(team, a, values, w, by_vector, [](I, T, I) {});
   else over_rows(team, a, [&](I first, I last, int) {
     over_entries(a, first, last, w, [=](I e, T wi) { term(e, wi, a.column(e)); });
   });

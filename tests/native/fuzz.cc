@@ -147,7 +147,7 @@ bool right(Case& c) {
   for (auto& v : x) v = c.in(-9, 9);
   std::vector<double> ones(c.idx.size(), 1);
   spmv<Plus, Times>(team, g, ones.data(), x.data(), y.data());
-  spmv_transposed<Plus, Times>(g, ones.data(), x.data(), z.data(), [](Id, double, Id) {});
+  spmv_transposed<Plus, Times>(team, g, ones.data(), x.data(), z.data(), [](Id, double, Id) {});
   std::vector<double> least(n), sums(n), slopes(c.idx.size()), alone(c.idx.size());
   std::vector<Id> won(n);
   spmv<Min, Times>(team, g, ones.data(), x.data(), least.data());
@@ -198,7 +198,7 @@ bool safe(Case& c) {
   bellman_ford(search, steps);
   Components(team, g, level.data()).run(c.in(0, 1));
   spmv<Min, MinExtend>(team, g, c.weights.data(), x.data(), y.data());
-  spmv_transposed<Max, First>(g, c.weights.data(), x.data(), y.data(), [](Id, float, Id) {});
+  spmv_transposed<Max, First>(team, g, c.weights.data(), x.data(), y.data(), [](Id, float, Id) {});
   winners<MinExtend>(team, g, c.weights.data(), x.data(), y.data(), level.data());
   std::vector<float> slopes(c.idx.size());
   spmv_derivatives(team, g, c.weights.data(), x.data(), x.data(), slopes.data(), y.data());

@@ -356,6 +356,12 @@ def test_the_number_of_threads_changes_no_result():
         A = A.astype(np.float32)
         found = A @ x, jsp.bfs(A, 0, deterministic=True).parents, jsp.sssp(A, 0).distances
         found += (jsp.connected_components(A).labels,)
+        jax.config.update("jax_enable_x64", True)
+        r = np.random.default_rng(0).random((2000, 300))  # long columns: parts of the rows
+        B = jsp.from_dense(np.where(r < 0.5, r, 0))
+        w, z = r[:, 0], r[0]
+        found += B.T @ w, jax.grad(lambda z: w @ (B @ z))(z)
+        assert np.allclose(found[-2:], w @ np.where(r < 0.5, r, 0))
         print(*(hashlib.sha256(np.asarray(v).tobytes()).hexdigest() for v in found))
     """
     assert run(code, JAXSPV_NUM_THREADS="1") == run(code, JAXSPV_NUM_THREADS="2")

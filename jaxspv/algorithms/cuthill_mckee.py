@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -80,33 +78,16 @@ def _backwards(graph: Graph) -> Array:
     n = graph.n
     if n == 0:
         return jnp.zeros(0, jnp.int32)
-    order = _levels(graph, *_ends(graph))
+    degree, labels = degrees_without_loops(graph), connected_components(graph).labels
+    labels = jnp.where(labels < 0, n, labels)
+    order = _levels(graph, _ends(graph, degree, labels), degree, labels)
     place = jnp.sum(order < n, dtype=jnp.int32) - 1 - jnp.arange(n, dtype=jnp.int32)
     return jnp.where(place >= 0, order[place], n)
 
 
-class _Search(NamedTuple):
-    """A search from one vertex of each component.
-
-    Attributes:
-        roots: (n,) int32, by the smallest vertex of a component; n where that is no such vertex.
-        levels: (n,) int32 hops from there.
-        depth: (n,) int32, the largest level, by the smallest vertex.
-        going: bool, whether the last search went further than the one before.
-    """
-
-    roots: Array
-    levels: Array
-    depth: Array
-    going: Array
-
-
-def _ends(graph: Graph) -> tuple[Array, Array]:
-    """(roots, degrees): a vertex far from others, of each component, as in `_Search`."""
-    n = graph.n
-    degree, vertex = degrees_without_loops(graph), jnp.arange(n, dtype=jnp.int32)
-    labels = connected_components(graph).labels
-    labels = jnp.where(labels < 0, n, labels)
+def _ends(graph: Graph, degree: Array, labels: Array) -> Array:
+    """(n,) a vertex far from others of each component, by its smallest; n where none is that."""
+    n, vertex = graph.n, jnp.arange(graph.n, dtype=jnp.int32)
     hops = graph.with_data(jnp.ones(graph.nse, jnp.int32))
 
     def least(chosen: Array) -> Array:
@@ -117,55 +98,46 @@ def _ends(graph: Graph) -> tuple[Array, Array]:
         return jnp.full(n, n, jnp.int32).at[jnp.where(lowest, place, n)].min(vertex, mode="drop")
 
     def search(roots: Array) -> tuple[Array, Array]:
+        """Hops from the roots, and the most of them in each component."""
         start = jnp.full(n, jnp.iinfo(jnp.int32).max, jnp.int32).at[roots].set(0, mode="drop")
         levels = fixpoint(hops, start, min_plus, monotone=True).x
         return levels, jnp.full(n, -1, jnp.int32).at[labels].max(levels, mode="drop")
 
-    def further(s: _Search) -> _Search:
-        far = s.levels == s.depth.at[labels].get(mode="fill", fill_value=-1)
-        roots = least(far)
-        levels, depth = search(roots)
-        better = depth > s.depth
+    def further(state):
+        roots, levels, depth, _ = state
+        new_roots = least(levels == depth.at[labels].get(mode="fill", fill_value=-1))
+        new_levels, new_depth = search(new_roots)
+        better = new_depth > depth
         mine = better.at[labels].get(mode="fill", fill_value=False)
-        return _Search(
-            jnp.where(better, roots, s.roots),
-            jnp.where(mine, levels, s.levels),
-            jnp.where(better, depth, s.depth),
+        return (
+            jnp.where(better, new_roots, roots),
+            jnp.where(mine, new_levels, levels),
+            jnp.where(better, new_depth, depth),
             jnp.any(better),
         )
 
     roots = least(labels < n)
-    start = (roots, *search(roots), jnp.bool_(True))
-    return while_going(lambda s: further(_Search(*s)), start, together=True)[0], degree
+    return while_going(further, (roots, *search(roots), jnp.bool_(True)), together=True)[0]
 
 
-def _levels(graph: Graph, roots: Array, degree: Array) -> Array:
+def _levels(graph: Graph, roots: Array, degree: Array, labels: Array) -> Array:
     """All components together: `first = places (min.first) A`, then a sort by (first, degree)."""
-    n = graph.n
-    tail, head = endpoints_of(graph)
+    n, (tail, head) = graph.n, endpoints_of(graph)
     vertex = jnp.arange(n, dtype=jnp.int32)
-    start = jnp.where(roots < n, vertex, n)  # the label of a root
-    label = jnp.full(n, n, jnp.int32).at[roots].set(start, mode="drop")
 
     def level(state):
-        place, label, done, _ = state
+        place, done, _ = state
         before = place.at[tail].get(mode="fill", fill_value=n)
         first = jnp.full(n, n, jnp.int32).at[head].min(before, mode="drop")
         new = (place == n) & (first < n)
-        came = label.at[tail].get(mode="fill", fill_value=n)
-        label = label.at[jnp.where(new.at[head].get(mode="fill", fill_value=False), head, n)].min(
-            came, mode="drop"
-        )
-        key = jnp.where(new, first, n)
-        *_, order = lax.sort((key, degree, vertex), num_keys=3)
+        *_, order = lax.sort((jnp.where(new, first, n), degree, vertex), num_keys=3)
         count = jnp.sum(new, dtype=jnp.int32)
         place = place.at[jnp.where(vertex < count, order, n)].set(done + vertex, mode="drop")
-        return place, label, done + count, count > 0
+        return place, done + count, count > 0
 
     count = jnp.sum(roots < n, dtype=jnp.int32)
     number = jnp.cumsum(roots < n, dtype=jnp.int32) - 1
     place = jnp.full(n, n, jnp.int32).at[roots].set(number, mode="drop")
-    end = while_going(level, (place, label, count, count > 0), together=True)
-    place, label = end[:2]
-    *_, order = lax.sort((label, place, vertex), num_keys=2)
-    return jnp.where(vertex < end[2], order, n)
+    place, count, _ = while_going(level, (place, count, count > 0), together=True)
+    *_, order = lax.sort((labels, place, vertex), num_keys=2)
+    return jnp.where(vertex < count, order, n)

@@ -43,7 +43,7 @@ def strongly_connected_components(
         G: a `Graph` or a square sparse matrix, A[i, j] the edge i -> j; values do not matter.
         backend: "pallas", "cpu", "xla" or None.
         method: "native" (one depth-first search in C++, on a CPU), "signatures" (one launch on a
-            GPU), "coloring" (elsewhere), or None for the fastest.
+            GPU, rounds over all edges elsewhere), or None for the fastest.
 
     Returns:
         `StrongComponents(labels, count, status)`; ghosts of `pad` have label -1.
@@ -54,15 +54,13 @@ def strongly_connected_components(
 
     Cost: "native" O(n + edges); "signatures" an edge for each time that the vertex at its end
     hears of a smaller one, and a sort of the edges where `prepare` has not made the in-edges;
-    "coloring" a pass over the edges for each step of the longest shortest path, in as many rounds
-    as chains of components demand.
+    in rounds a pass over the edges for each step of the longest shortest path, in few rounds.
 
     Source: Pearce, "A space-efficient algorithm for finding strongly connected components",
-    Information Processing Letters 116, 2016; Orzan, "On distributed verification and verified
-    distribution", PhD thesis, VU Amsterdam, 2004 (coloring); Alabandi, Sands, Biros, Burtscher, "A
-    GPU algorithm for detecting strongly connected components", SC 2023 (signatures); trimming:
-    McLendon, Hendrickson, Plimpton, Rauchwerger, "Finding strongly connected components in
-    distributed graphs", Journal of Parallel and Distributed Computing 65, 2005.
+    Information Processing Letters 116, 2016; Alabandi, Sands, Biros, Burtscher, "A GPU algorithm
+    for detecting strongly connected components", SC 2023 (signatures); trimming: McLendon,
+    Hendrickson, Plimpton, Rauchwerger, "Finding strongly connected components in distributed
+    graphs", Journal of Parallel and Distributed Computing 65, 2005.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_edges([0, 1, 2, 2], [1, 2, 1, 3], shape=(4, 4))
@@ -126,66 +124,48 @@ def _native(graph):
     return _of(labels, graph, jnp.int32(0))
 
 
-@op.register("coloring")
-def _coloring(graph):
-    """Rounds: trim, colour by the smallest vertex that reaches each, walk back within a colour.
+@op.register("signatures")
+def _by_rounds(graph):
+    """Rounds of signatures: the least vertex that reaches each, and the least that it reaches.
 
-    A vertex without an edge from, or without one to, a vertex that is left is alone. Of what is
-    left the colour of v is the smallest vertex c with a path c -> v; those of colour c that reach
-    c are its component. c has its own colour and no smaller vertex reaches it, so that c is the
-    smallest of its component, and every round ends some. Of a symmetric graph, where every path can
-    be walked back, they are the components.
+    Where both are one vertex, that is the smallest of the component. Edges between vertices of
+    different signatures, which join no component, go after each round. If none went, what is joined
+    had one signature: of its own least vertex, which all would reach, and be reached by. Of a
+    symmetric graph, where every path can be walked back, they are the components.
     """
     if graph.symmetric:
         return StrongComponents(*connected_components(graph))
-    n = graph.n
-    tail, head = endpoints_of(graph)
-    vertex = jnp.arange(n, dtype=jnp.int32)
-    none = n  # of those without a component yet
+    n, vertex = graph.n, jnp.arange(graph.n, dtype=jnp.int32)
 
-    def at(values, place, fill):
-        return values.at[place].get(mode="fill", fill_value=fill)
+    def at(values, place):
+        return values.at[place].get(mode="fill", fill_value=n)
 
-    def inside(labels):
-        return (at(labels, tail, 0) == none) & (at(labels, head, 0) == none) & (tail != head)
-
-    def trim(labels):
-        def turn(state):
-            labels, _ = state
-            live = inside(labels)
-            lone = labels == none
-            for end in (tail, head):
-                linked = jnp.zeros(n, bool).at[jnp.where(live, end, n)].set(True, mode="drop")
-                labels = jnp.where(lone & ~linked, vertex, labels)
-            return labels, jnp.any(lone & (labels != none))
-
-        return while_going(turn, (labels, jnp.any(labels == none)))[0]
-
-    def spread(value, source, target, live):
-        """The least value that reaches each vertex along live edges."""
+    def least(ends):
+        """The least vertex that reaches each."""
 
         def turn(state):
             value, _ = state
-            came = jnp.where(live, at(value, source, none), none)
-            new = value.at[target].min(came, mode="drop")
+            new = value.at[ends[1]].min(at(value, ends[0]), mode="drop")
             return new, jnp.any(new != value)
 
-        return while_going(turn, (value, jnp.asarray(n > 0)))[0]
+        return while_going(turn, (vertex, jnp.asarray(n > 0)))[0]
 
-    def round_(labels):
-        labels = trim(labels)
-        left = labels == none
-        live = inside(labels)
-        colour = spread(jnp.where(left, vertex, none), tail, head, live)
-        same = live & (at(colour, tail, none) == at(colour, head, none))
-        back = spread(jnp.where(left & (colour == vertex), vertex, none), head, tail, same)
-        return jnp.where(left & (back != none), colour, labels)
+    def trim(state):
+        """Without the edges of vertices that none leads to, or none from."""
+        ends, _ = state
+        linked = [jnp.zeros(n, bool).at[end].set(True, mode="drop") for end in ends]
+        lone = at(~(linked[0] & linked[1]), ends).any(0)
+        return jnp.where(lone, n, ends), jnp.any(lone & (ends[0] < n))
 
-    start = jnp.full(n, none, jnp.int32)
-    if graph.exists is not None:
-        start = jnp.where(graph.exists, start, vertex)
-    labels = lax.while_loop(lambda labels: jnp.any(labels == none), round_, start)
-    return _of(labels, graph, jnp.int32(0))
+    def round_(state):
+        ends, _ = while_going(trim, (state[1], jnp.asarray(n > 0)))
+        down, up = least(ends), least(ends[::-1])
+        same = [at(signature, ends) for signature in (down, up)]
+        inside = (same[0][0] == same[0][1]) & (same[1][0] == same[1][1])
+        return down, jnp.where(inside, ends, n), jnp.any(down != up)
+
+    start = (vertex, jnp.stack(endpoints_of(graph)), jnp.asarray(n > 0))
+    return _of(while_going(round_, start)[0], graph, jnp.int32(0))
 
 
 def _of(labels: Array, graph: Graph, status: Array) -> StrongComponents:

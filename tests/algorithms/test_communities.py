@@ -170,6 +170,13 @@ def test_forests_of_real_graphs(name):
     verify.forest(A, jsp.minimum_spanning_forest(A))
 
 
+def test_a_loop_alone_is_in_no_forest():
+    loop = jsp.prepare(jsp.from_edges([0], [0], [2.0], shape=(2, 2)), for_=())
+    assert loop.symmetric
+    found = jsp.minimum_spanning_forest(loop, backend="xla")
+    assert (int(found.count), found.tails.tolist(), float(found.total)) == (0, [2], 0)
+
+
 def test_slopes_and_batches_of_forests():
     A = jsp.from_edges([0, 0, 1, 2], [1, 2, 2, 3], [1.0, 4.0, 2.0, 1.0], shape=(4, 4))
 

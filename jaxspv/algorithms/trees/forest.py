@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -93,7 +92,7 @@ def minimum_spanning_forest(
     if jnp.issubdtype(graph.dtype, jnp.floating) and not is_concrete(graph.data):
         # one sign, as some processors give -NaN for 0 / 0: keys of bits put it first
         graph = graph.with_data(jnp.where(jnp.isnan(graph.data), jnp.nan, graph.data))
-    host = graph.nse and is_eager(graph) and not on_accelerator(graph.data)
+    host = graph.n and graph.nse and is_eager(graph) and not on_accelerator(graph.data)
     assemble = _on_host if host else functools.partial(one_program, _forest)
     found = assemble(graph, backend=backend, method=method)
     return finished(found, "minimum_spanning_forest")
@@ -102,7 +101,7 @@ def minimum_spanning_forest(
 def _forest(graph: Graph, *, backend: Backend | None, method: str | None) -> SpanningForest:
     n = graph.n
     wide = jnp.promote_types(graph.dtype, jnp.float32)
-    if graph.nse == 0:
+    if 0 in (n, graph.nse):
         none = jnp.full(max(n - 1, 0), n, jnp.int32)
         weights = jnp.zeros(none.shape, graph.dtype)
         return SpanningForest(none, none, weights, jnp.int32(0), jnp.zeros((), wide), jnp.int32(0))
@@ -134,13 +133,6 @@ def _types(graph):
 
 
 op = Operation("minimum_spanning_forest", types=_types)
-
-
-def _slots(chosen: Array, tail: Array, n: int) -> tuple[Array, Array, Array]:
-    """The slots of a forest in order, nse behind them; their tails; a status."""
-    (slots,) = jnp.nonzero(chosen, size=max(n - 1, 0), fill_value=chosen.shape[0])
-    tails = tail.at[slots].get(mode="fill", fill_value=n)
-    return slots.astype(jnp.int32), tails.astype(jnp.int32), jnp.int32(0)
 
 
 def _not_in_one_launch(graph: Graph) -> str | None:
@@ -194,25 +186,36 @@ def _native(graph: Graph) -> tuple[Array, Array, Array]:
 
 @op.register("ranks")
 def _ranks(graph: Graph) -> tuple[Array, Array, Array]:
-    """Slots sorted by (weight, ends); a round takes the first that leaves each component."""
-    n, nse = graph.n, graph.nse
-    ends = endpoints_of(graph)
-    if n == 0 or nse == 0:
-        return _slots(jnp.zeros(nse, bool), ends[0], n)
-    slot = _by_weight(graph)
+    """Edges sorted by (weight, ends); in each round every component takes the first that leaves it.
+
+    Components have the number of one of their vertices. The edge hooks one to the other at its end;
+    where two take the same edge the smaller number stays a root. Paths to roots are then halved
+    until they are short.
+    """
+    n, nse, vertex = graph.n, graph.nse, jnp.arange(graph.n, dtype=jnp.int32)
+    ends, slot = endpoints_of(graph), _by_weight(graph)
     tail, head = (v.at[slot].get(mode="fill", fill_value=n) for v in ends)
     rank = jnp.arange(slot.shape[0], dtype=jnp.int32)
 
-    def lightest(labels):
+    def round_(state):
+        labels, chosen, _ = state
         mine, theirs = (labels.at[v].get(mode="fill", fill_value=n) for v in (tail, head))
-        across = mine != theirs
         least = jnp.full(n, nse, jnp.int32)
         for end in (mine, theirs):
-            least = least.at[jnp.where(across, end, n)].min(rank, mode="drop")
-        return jnp.where(least < nse, least, -1)
+            least = least.at[jnp.where(mine != theirs, end, n)].min(rank, mode="drop")
+        found = least < nse
+        both = mine.at[least].get(mode="clip") + theirs.at[least].get(mode="clip")
+        other = jnp.where(found, both - vertex, vertex)
+        stays = ~found | ((other[other] == vertex) & (vertex < other))
+        up = jnp.where(stays, vertex, other)
+        up = lax.while_loop(lambda up: jnp.any(up[up] != up), lambda up: up[up], up)
+        taken = jnp.where(stays, nse, slot.at[least].get(mode="clip"))
+        return up[labels], chosen.at[taken].set(True, mode="drop"), jnp.any(found)
 
-    chosen = _rounds(n, tail, head, lightest)
-    return _slots(jnp.zeros(nse, bool).at[slot].set(chosen, mode="drop"), ends[0], n)
+    start = (vertex, jnp.zeros(nse, bool), jnp.bool_(True))
+    chosen = while_going(round_, start)[1]
+    slots = jnp.flatnonzero(chosen, size=max(n - 1, 0), fill_value=nse).astype(jnp.int32)
+    return slots, ends[0].at[slots].get(mode="fill", fill_value=n), jnp.int32(0)
 
 
 def _by_weight(graph: Graph) -> Array:
@@ -225,7 +228,7 @@ def _by_weight(graph: Graph) -> Array:
     keys = [jnp.maximum(tail, head), jnp.minimum(tail, head), graph.data]
     slot = jnp.arange(graph.nse, dtype=jnp.int32)
     if graph.symmetric:
-        (slot,) = jnp.nonzero(tail < head, size=graph.nse // 2, fill_value=graph.nse)
+        (slot,) = jnp.nonzero(tail < head, size=-(-graph.nse // 2), fill_value=graph.nse)
         slot = slot.astype(jnp.int32)
         keys = keys[2:]
     for key in map(_digits, keys):
@@ -244,29 +247,3 @@ def _digits(values: Array) -> Array:
         return lax.bitcast_convert_type(values.astype(jnp.int32), jnp.uint32) ^ sign
     bits = lax.bitcast_convert_type(values.astype(jnp.float32) + 0, jnp.uint32)  # -0 becomes 0
     return jnp.where(bits >= sign, ~bits, bits | sign)
-
-
-def _rounds(n: int, tail: Array, head: Array, lightest: Callable[[Array], Array]) -> Array:
-    """(nse,) bool: the edges of the forest.
-
-    Components have the number of one of their vertices. In each round every component takes its
-    `lightest(labels)` edge to another one, which hooks it there; where two take the same edge the
-    smaller number stays a root. Paths to roots are then halved until they are short.
-    """
-    vertex = jnp.arange(n, dtype=jnp.int32)
-
-    def round_(state):
-        labels, chosen, _ = state
-        slot = lightest(labels)
-        found = slot >= 0
-        ends = [labels.at[v.at[slot].get(mode="clip")].get(mode="clip") for v in (tail, head)]
-        other = jnp.where(found, ends[0] + ends[1] - vertex, vertex)
-        mutual = other.at[other].get(mode="clip") == vertex
-        stays = ~found | (mutual & (vertex < other))
-        up = jnp.where(stays, vertex, other)
-        up = lax.while_loop(lambda up: jnp.any(up[up] != up), lambda up: up[up], up)
-        taken = jnp.where(found & ~stays, slot, chosen.shape[0])
-        return up[labels], chosen.at[taken].set(True, mode="drop"), jnp.any(found)
-
-    start = (vertex, jnp.zeros(tail.shape[0], bool), jnp.asarray(n > 0))
-    return while_going(round_, start)[1]

@@ -13,13 +13,11 @@ from jax import Array, lax
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
-from ...algebra.semirings import min_second
 from ...generators.graphs import check_key
 from ...graph import Graph
 from ...native import bind
-from ...ops.products.mxv.api import mxv
 from ...shapes import Bool, Int, Key, Matrix
-from ..common.edges import endpoints_of, no_edges, without_values
+from ..common.edges import endpoints_of, no_edges
 from ..common.sources import check_source
 from ..common.status import finished
 from ..common.undirected import undirected
@@ -188,12 +186,6 @@ def _given(graph: Graph, order: Array | None) -> Array:
     return jnp.argsort(key, stable=True).astype(jnp.int32)
 
 
-def _place(order: Array) -> Array:
-    """(n,) the position of each vertex in the order."""
-    n = order.shape[0]
-    return jnp.zeros(n, jnp.int32).at[order].set(jnp.arange(n, dtype=jnp.int32))
-
-
 def _pair(graph: Graph, dtype: Any) -> tuple[Any, Any]:
     """The types of what a handler gives for each vertex, and of their number."""
     return typed(dtype, graph.n), typed(jnp.int32)
@@ -273,25 +265,9 @@ def _independent_in_cpp(graph: Graph, noise: Array) -> IndependentSet:
 
 @independent.register("rounds")
 def _independent_in_rounds(graph: Graph, noise: Array) -> IndependentSet:
-    """A round takes vertices that precede all open neighbours, and excludes their neighbours.
-
-    One product a round, the least over the neighbours: members count as -1, the open by their
-    place, the others as n.
-    """
+    """Those of the first colour, where vertices that cannot have it are left."""
     order = jnp.argsort(-_priority(graph, noise), stable=True)  # the smaller number first at ties
-    n, place = graph.n, _place(order.astype(jnp.int32))
-    pattern = without_values(graph.out, jnp.int32)
-
-    def round_(state):
-        counts, open_ = state
-        least = mxv(pattern, counts, min_second)
-        joins = open_ & (place <= least)  # itself too, by a self loop
-        open_ = open_ & ~joins & (least >= 0)
-        return jnp.where(joins, -1, jnp.where(open_ | (counts < 0), counts, n)), open_
-
-    start = (place, jnp.ones(n, bool))
-    counts = lax.while_loop(lambda s: jnp.any(s[1]), round_, start)[0]
-    return _members(graph, counts < 0)
+    return _members(graph, _rounds(graph, order.astype(jnp.int32), 1) == 0)
 
 
 @colored.register("native", backend="cpu", refuse=bind.refused)
@@ -305,12 +281,19 @@ def _colored_in_cpp(graph: Graph, order: Array | None) -> Coloring:
 
 @colored.register("rounds")
 def _colored_in_rounds(graph: Graph, order: Array | None) -> Coloring:
-    """An uncoloured vertex tries the least colour not seen at an earlier neighbour.
+    """All whose neighbours before them have colours, in each round."""
+    return _colors(graph, _rounds(graph, _given(graph, order), graph.n))
 
-    `colors[v]` only grows: an open vertex moves past the colours of neighbours that are settled,
-    and is settled once all before it are and none has its colour.
+
+def _rounds(graph: Graph, order: Array, most: int) -> Array:
+    """(n,) colours of vertices in an order; `most` where the first `most` colours are all taken.
+
+    An uncoloured vertex tries the least colour not seen at an earlier neighbour. `colors[v]` only
+    grows: an open vertex moves past the colours of neighbours that are settled, and is settled once
+    all before it are and none has its colour.
     """
-    n, place = graph.n, _place(_given(graph, order))
+    n, place = graph.n, jnp.zeros(graph.n, jnp.int32)
+    place = place.at[order].set(jnp.arange(n, dtype=jnp.int32))
     tail, head = endpoints_of(graph, loops=False)
     where = [place.at[v].get(mode="fill", fill_value=n) for v in (tail, head)]
     before = where[0] < where[1]  # of two neighbours the tail is coloured first
@@ -324,8 +307,8 @@ def _colored_in_rounds(graph: Graph, order: Array | None) -> Coloring:
         some = jnp.zeros((2, n), bool)
         some = some.at[0, jnp.where(waits, head, n)].set(True, mode="drop")
         some = some.at[1, jnp.where(clashes, head, n)].set(True, mode="drop")
-        moves = ~settled & some[1]
-        return colors + moves, settled | ~(some[0] | some[1])
+        colors += ~settled & some[1]
+        return colors, settled | ~(some[0] | some[1]) | (colors >= most)
 
     start = (jnp.zeros(n, jnp.int32), jnp.zeros(n, bool))
-    return _colors(graph, lax.while_loop(lambda s: ~jnp.all(s[1]), round_, start)[0])
+    return lax.while_loop(lambda s: ~jnp.all(s[1]), round_, start)[0]

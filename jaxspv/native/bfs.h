@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "checked.h"
-#include "parallel.h"
 #include "until.h"
 
 namespace jaxspv {

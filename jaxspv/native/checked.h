@@ -7,15 +7,15 @@
 
 namespace jaxspv {
 
-using Id = int32_t;
-using Matrix = Csr<Id>;
 struct Unchecked : Matrix {};  // of any bytes
-struct Rectangle : Matrix {};       // of any number of columns
+struct Rectangle : Matrix {};  // of any number of columns
 struct Option {
   int64_t value;
   explicit Option(int64_t given) : value(given) {}
   operator int64_t() const { return value; }
 };
+
+inline Id clipped(int64_t count) { return Id(std::min<int64_t>(count, 0x7fffffff)); }
 
 struct Invalid : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -28,6 +28,14 @@ inline void expect(bool condition, const char* message) {
 inline bool valid(const Matrix& a) {
   if (a.rows < 0 || a.ptr[0] != 0 || !a.ascends(0, a.rows)) return false;
   return a.all_columns(0, a.ptr[a.rows]);
+}
+
+// The same matrix with so many columns, checked.
+inline Matrix checked(Matrix a, int64_t columns) {
+  expect(columns < 0x7fffffff, "an extent exceeds int32");
+  a.columns = Id(columns);
+  expect(valid(a), "indptr or indices of a matrix are out of range");
+  return a;
 }
 
 inline Id degree(const Matrix& a, Id i) { return a.ptr[i + 1] - a.ptr[i]; }

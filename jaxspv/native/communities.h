@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "convert.h"
-#include "parallel.h"
 
 namespace jaxspv {
 

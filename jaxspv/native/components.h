@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "checked.h"
-#include "parallel.h"
 
 namespace jaxspv {
 

@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #endif
 
+#include "parallel.h"
+
 namespace jaxspv {
 
 #if defined(__AVX2__)
@@ -19,43 +21,42 @@ constexpr int kVector = 32;  // bytes that a processor takes together
 constexpr int kVector = 16;
 #endif
 
-template <class I>
-struct Csr {
-  using Id = I;
-  using Unsigned = std::make_unsigned_t<I>;
-  I rows, columns;
-  I slots;  // length of `idx`; those from ptr[rows] on are padding
-  const I *ptr, *idx;
+using Id = int32_t;
 
-  I begin(I row) const { return I(std::min(Unsigned(ptr[row]), Unsigned(slots))); }
-  I end(I row) const { return begin(row + 1); }
-  I degree(I row) const { return std::max(I(0), I(end(row) - begin(row))); }
-  I entries() const { return rows ? end(rows - 1) : 0; }
+struct Matrix {
+  using Unsigned = uint32_t;
+  Id rows, columns;
+  Id slots;  // length of `idx`; those from ptr[rows] on are padding
+  const Id *ptr, *idx;
+
+  Id begin(Id row) const { return Id(std::min(Unsigned(ptr[row]), Unsigned(slots))); }
+  Id end(Id row) const { return begin(row + 1); }
+  Id degree(Id row) const { return std::max(Id(0), Id(end(row) - begin(row))); }
+  Id entries() const { return rows ? end(rows - 1) : 0; }
   // Whether the bounds of rows [first, last) ascend inside of the arrays, and so need no clamping.
-  bool ascends(I first, I last) const {
-    Unsigned bad = Unsigned(ptr[last]) | Unsigned(slots - std::max(I(0), ptr[last]));
-    for (I i = first; i < last; ++i) bad |= Unsigned(ptr[i]) | (Unsigned(ptr[i + 1]) - Unsigned(ptr[i]));
-    return I(bad) >= 0;  // no sign bit was set
+  bool ascends(Id first, Id last) const {
+    Unsigned bad = Unsigned(ptr[last]) | Unsigned(slots - std::max(Id(0), ptr[last]));
+    for (Id i = first; i < last; ++i) bad |= Unsigned(ptr[i]) | (Unsigned(ptr[i + 1]) - Unsigned(ptr[i]));
+    return Id(bad) >= 0;  // no sign bit was set
   }
   // Whether the indices of entries [first, last) are all columns.
-  bool all_columns(I first, I last) const {
+  bool all_columns(Id first, Id last) const {
     Unsigned bad = 0;
-    for (I e = first; e < last; ++e) bad |= Unsigned(idx[e]) | (Unsigned(columns - 1) - Unsigned(idx[e]));
-    return I(bad) >= 0;
+    for (Id e = first; e < last; ++e) bad |= Unsigned(idx[e]) | (Unsigned(columns - 1) - Unsigned(idx[e]));
+    return Id(bad) >= 0;
   }
-  bool holds(I column) const { return Unsigned(column) < Unsigned(columns); }
+  bool holds(Id column) const { return Unsigned(column) < Unsigned(columns); }
   // The column of an entry, the last one for an index out of range; `columns` > 0.
-  I column(I entry) const { return I(std::min(Unsigned(idx[entry]), Unsigned(columns - 1))); }
+  Id column(Id entry) const { return Id(std::min(Unsigned(idx[entry]), Unsigned(columns - 1))); }
 };
 
 // The first row of piece `piece` of `pieces`, which have about equal rows + entries.
-template <class I>
-I first_row(const Csr<I>& a, int64_t piece, int64_t pieces) {
+inline Id first_row(const Matrix& a, int64_t piece, int64_t pieces) {
   if (piece >= pieces) return a.rows;
   const int64_t target = (int64_t(a.entries()) + a.rows) / pieces * piece;
-  I low = 0, high = a.rows;
+  Id low = 0, high = a.rows;
   while (low < high) {
-    const I middle = low + (high - low) / 2;
+    const Id middle = low + (high - low) / 2;
     if (int64_t(a.begin(middle)) + middle < target) low = middle + 1;
     else high = middle;
   }
@@ -63,8 +64,8 @@ I first_row(const Csr<I>& a, int64_t piece, int64_t pieces) {
 }
 
 // work(first, last, member) over pieces of rows of about equal work.
-template <class I, class Team, class F>
-void over_rows(Team& team, const Csr<I>& a, const F& work) {
+template <class F>
+void over_rows(Team& team, const Matrix& a, const F& work) {
   const int64_t total = int64_t(a.entries()) + a.rows;
   const int64_t most = team.size() == 1 ? 1 : 4 * team.size();
   const int64_t pieces = std::max<int64_t>(1, std::min(most, total / 16384));
@@ -78,28 +79,27 @@ void over_rows(Team& team, const Csr<I>& a, const F& work) {
 
 // each(entry, of[row]) for the entries of rows [first, last), in order. Short rows first write theirs
 // to each of their entries, some rows at a time: no branch depends on the length of a row.
-template <class I, class Of, class F>
-void over_entries(const Csr<I>& a, I first, I last, const Of& of, const F& each) {
-  constexpr I kRows = 64, kMean = 16, kStep = 8;
-  std::decay_t<decltype(of[I(0)])> spread[kRows * kMean + kStep];
-  for (I i = first, stop; i < last; i = stop) {
-    stop = i + std::min(kRows, I(last - i));
+template <class Of, class F>
+void over_entries(const Matrix& a, Id first, Id last, const Of& of, const F& each) {
+  constexpr Id kRows = 64, kMean = 16, kStep = 8;
+  std::decay_t<decltype(of[Id(0)])> spread[kRows * kMean + kStep];
+  for (Id i = first, stop; i < last; i = stop) {
+    stop = i + std::min(kRows, Id(last - i));
     if (a.ascends(i, stop) && a.ptr[stop] - a.ptr[i] <= kMean * (stop - i)) {
-      const I base = a.ptr[i], count = a.ptr[stop] - base;
-      for (I r = i; r < stop; ++r)
-        for (I k = a.ptr[r] - base; k < a.ptr[r + 1] - base; k += kStep) std::fill_n(spread + k, kStep, of[r]);
-      for (I k = 0; k < count; ++k) each(base + k, spread[k]);
+      const Id base = a.ptr[i], count = a.ptr[stop] - base;
+      for (Id r = i; r < stop; ++r)
+        for (Id k = a.ptr[r] - base; k < a.ptr[r + 1] - base; k += kStep) std::fill_n(spread + k, kStep, of[r]);
+      for (Id k = 0; k < count; ++k) each(base + k, spread[k]);
     } else {
-      for (I r = i; r < stop; ++r) {
+      for (Id r = i; r < stop; ++r) {
         const auto own = of[r];
-        for (I e = a.begin(r), end = a.end(r); e < end; ++e) each(e, own);
+        for (Id e = a.begin(r), end = a.end(r); e < end; ++e) each(e, own);
       }
     }
   }
 }
 struct Numbers {  // 0, 1, 2, ...
-  template <class I>
-  I operator[](I i) const { return i; }
+  Id operator[](Id i) const { return i; }
 };
 
 // Asks for pages of 2 MiB under memory that is about to be written: far fewer page faults. What

@@ -1,6 +1,6 @@
 // Handlers of XLA's FFI: typed views of operands, results and attributes, errors, lanes of vmap.
 //
-// A handler is `JAXSPV_HANDLER(name) { ... }` with a `Call& call` inside. What it throws becomes
+// `JAXSPV_HANDLER(name) { ... }` has a `Call& call` inside (`handlers.h` writes them). What it throws becomes
 // the error of the call: nothing leaves it.
 #pragma once
 #include <atomic>
@@ -11,7 +11,6 @@
 
 #include "abi.h"
 #include "checked.h"
-#include "parallel.h"
 
 namespace jaxspv {
 
@@ -26,19 +25,6 @@ constexpr abi::Dtype dtype_of() {
   if constexpr (std::is_same_v<T, int64_t>) return abi::kS64;
   if constexpr (std::is_same_v<T, int8_t>) return abi::kS8;
   return abi::kPred;  // uint8_t: truth values
-}
-
-// f(T()) for the C++ type of a dtype of values.
-template <class F>
-void with_values(abi::Dtype dtype, const F& f) {
-  switch (dtype) {
-    case abi::kF32: return f(float());
-    case abi::kF64: return f(double());
-    case abi::kS32: return f(int32_t());
-    case abi::kS64: return f(int64_t());
-    case abi::kPred: return f(uint8_t());
-    default: throw Invalid("values must be float32, float64, int32, int64 or bool");
-  }
 }
 
 // The most threads of a call; 0: as many as XLA's pool has.

@@ -3,7 +3,7 @@
 //
 //   Team&                  the threads of the call
 //   const Matrix&          indptr and indices of a square matrix, checked
-//   Rectangle                   the same of a matrix with as many columns as the attribute `columns` says
+//   Rectangle              the same of a matrix with as many columns as the attribute `columns` says
 //   Unchecked              the same of a square matrix, any bytes
 //   T*, Maybe<T>           an element for each row of the last matrix; or none
 //   Entries<T>             an element for each of its slots
@@ -18,7 +18,8 @@
 #include <tuple>
 
 #include "entries.h"
-#include "operands.h"
+#include "ffi.h"
+#include "semirings.h"
 
 namespace jaxspv {
 
@@ -100,8 +101,7 @@ class Reader {
       expect(rows >= 0, "indptr is empty");
       expect(std::max({rows, length(idx), columns}) < 0x7fffffff, "an extent exceeds int32");
       matrix_ = {Id(rows), Id(columns), Id(length(idx)), at<const Id>(ptr, 1), at<const Id>(idx, 1)};
-      if constexpr (!std::is_same_v<P, Unchecked>)
-        expect(valid(matrix_), "indptr or indices of a matrix are out of range");
+      if constexpr (!std::is_same_v<P, Unchecked>) checked(matrix_, columns);
       if constexpr (std::is_reference_v<P>) return matrix_;
       else return {matrix_};
     } else if constexpr (is_keys<P>) {
@@ -163,7 +163,26 @@ void serve_one_of(Call& call, std::string_view names, F... functions) {
   const bool found = (run_if_fits(call, names, functions) || ...);
   expect(found, "an operand or a result has another dtype than is expected");
 }
+
+// The same for one function for each semiring, of the attributes `add` and `mul`, and each of the dtypes.
+#define JAXSPV_SERVES_SEMIRINGS(name, names, f, ...)                                         \
+  JAXSPV_HANDLER(name) {                                                                     \
+    serve_semiring<__VA_ARGS__>(call, names, [](auto add, auto mul, auto zero) {             \
+      return &f<decltype(add), decltype(mul), decltype(zero)>;                               \
+    });                                                                                      \
+  }
+template <class... T, class F>
+void serve_semiring(Call& call, std::string_view names, const F& function_of) {
+  const int64_t add = call.number("add"), mul = call.number("mul");
+  auto serve = [&](auto zero) {
+    return with_semiring<decltype(zero)>(add, mul, [&](auto a, auto m) {
+      return run_if_fits(call, names, function_of(a, m, zero));
+    });
+  };
+  expect((serve(T()) || ...), "there is no such semiring on arrays of these dtypes");
+}
 #define JAXSPV_FLOATS(f) f<float>, f<double>
 #define JAXSPV_NUMBERS(f) JAXSPV_FLOATS(f), f<int32_t>, f<int64_t>
+#define JAXSPV_VALUES float, double, int32_t, int64_t, uint8_t
 
 }  // namespace jaxspv

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "checked.h"
-#include "parallel.h"
 #include "semirings.h"
 
 namespace jaxspv {

@@ -17,20 +17,20 @@ struct Products {
   T value[kMost + 32];
 };
 
-// Places that a product may have, unless a mask lists them: all but those of `without`.
+// A mask of places: all for null, else those that it does not list, or in `multiply_where` those that it does.
 struct Allowed {
-  const Matrix* without = nullptr;
-  const uint8_t* holds = nullptr;  // which entries of `without` count; null: all
+  const Matrix* mask = nullptr;
+  const uint8_t* holds = nullptr;  // which entries of the mask count; null: all
 };
 
 // Which columns are allowed, for one row after the other.
 class Filter {
  public:
-  Filter(const Allowed& allowed, Id columns) : allowed_(allowed), row_(allowed.without ? columns : 0, -1) {}
+  Filter(const Allowed& allowed, Id columns) : allowed_(allowed), row_(allowed.mask ? columns : 0, -1) {}
   // Moves the products of row i that are allowed to the front; their number.
   template <class T>
   Id keep(Id i, Id* column, T* value, Id count) {
-    const Matrix* const m = allowed_.without;
+    const Matrix* const m = allowed_.mask;
     if (!m) return count;
     for (Id e = m->ptr[i]; e < m->ptr[i + 1]; ++e)
       if (!allowed_.holds || allowed_.holds[e]) row_[m->idx[e]] = i;
@@ -125,8 +125,7 @@ void each_row(const Terms<T>& terms, const Matrix& a, const Matrix& b, const All
 }
 
 // The first entry of A B in each block of rows, and behind them the number of all.
-template <class Team>
-std::vector<int64_t> begins(Team& team, const Matrix& a, const Matrix& b, const Allowed& allowed, int64_t block) {
+inline std::vector<int64_t> begins(Team& team, const Matrix& a, const Matrix& b, const Allowed& allowed, int64_t block) {
   std::vector<int64_t> count(a.rows / block + 2, 0);
   team.blocks(a.rows, block, [&](int64_t begin, int64_t end, int) {
     std::vector<Id> stamp(b.columns, -1);
@@ -141,14 +140,12 @@ std::vector<int64_t> begins(Team& team, const Matrix& a, const Matrix& b, const 
   return count;
 }
 
-template <class Team>
-int64_t rows_in_block(const Team& team, const Matrix& a) {
+inline int64_t rows_in_block(const Team& team, const Matrix& a) {
   return std::max<int64_t>(1024, a.rows / (8 * team.size()));
 }
 
 // The entries of A B.
-template <class Team>
-int64_t count_product(Team& team, const Matrix& a, const Matrix& b, const Allowed& allowed) {
+inline int64_t count_product(Team& team, const Matrix& a, const Matrix& b, const Allowed& allowed) {
   return begins(team, a, b, allowed, rows_in_block(team, a)).back();
 }
 
@@ -179,7 +176,7 @@ int64_t padded(int64_t entries, int64_t nse, Id columns, Id* idx, T* value) {
 
 // C = A B in a capacity of `nse` entries; returns their number. Row i begins at ptr[i], at `nse` at
 // most. With more than one thread the entries are counted first.
-template <class T, class Team>
+template <class T>
 int64_t multiply(Team& team, const Matrix& a, const Matrix& b, const Terms<T>& terms,
                  const Allowed& allowed, int64_t nse, Id* ptr, Id* idx, T* value) {
   const Id columns = b.columns;
@@ -208,11 +205,12 @@ int64_t multiply(Team& team, const Matrix& a, const Matrix& b, const Terms<T>& t
   return padded(first.back(), nse, columns, idx, value);
 }
 
-// C = A B at the places that a mask lists, where `holds` (null: all): its columns are marked by
+// C = A B at the places that the mask lists: its columns are marked by
 // their slots, products are joined in the cells of the slots, and those that were hit are written.
-template <class T, class Team>
+template <class T>
 int64_t multiply_where(Team& team, const Matrix& a, const Matrix& b, const Terms<T>& terms,
-                       const Matrix& mask, const uint8_t* holds, int64_t nse, Id* ptr, Id* idx, T* value) {
+                       const Allowed& listed, int64_t nse, Id* ptr, Id* idx, T* value) {
+  const Matrix& mask = *listed.mask;
   const int64_t places = mask.ptr[mask.rows];
   auto sum = buffer<Wide<T>>(places);
   auto hit = buffer<char>(places);
@@ -223,7 +221,7 @@ int64_t multiply_where(Team& team, const Matrix& a, const Matrix& b, const Terms
     bool open = true;
     auto row = [&](Id i, const Id* column, const T* product, Id count, bool whole, bool) {
       for (Id p = mask.ptr[i]; open && p < mask.ptr[i + 1]; ++p)
-        if (!holds || holds[p]) mark[mask.idx[p]] = p;
+        if (!listed.holds || listed.holds[p]) mark[mask.idx[p]] = p;
       terms.marked(mark.data(), column, product, count, sum.get(), hit.get());
       for (Id p = mask.ptr[i]; whole && p < mask.ptr[i + 1]; ++p) mark[mask.idx[p]] = -1;
       open = whole;

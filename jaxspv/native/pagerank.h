@@ -11,16 +11,12 @@
 
 namespace jaxspv {
 
-struct PageRankEnds {
-  double damping, tol;
-  int64_t most, least;  // steps
-};
-
-// score: (rows,), from p; returns the steps. symmetric: A equals its transpose. Sums over vertices
-// are in double and by blocks of a fixed size, so they do not depend on the threads.
-template <class T, class Team>
-int64_t pagerank(Team& team, const Matrix& a, const T* weights, bool symmetric, const T* p,
-                 const PageRankEnds& ends, T* score, bool* converged) {
+// score: (rows,), from p, by `steps`, of which there are `least` to `most`; returns whether the last one
+// changed at most `tol`. symmetric: A equals its transpose. Sums over vertices are in double and by
+// blocks of a fixed size, so they do not depend on the threads.
+template <class T>
+bool pagerank(Team& team, const Matrix& a, Entries<const T> weights, const T* p, T damping, T tol, Id most, Id least,
+              bool symmetric, T* score, Id& steps) {
   const Id n = a.rows;
   const int64_t block = 1 << 13, blocks = (int64_t(n) + block - 1) / block;
   auto share = buffer<T>(n), flow = buffer<T>(n);
@@ -31,7 +27,7 @@ int64_t pagerank(Team& team, const Matrix& a, const T* weights, bool symmetric, 
     inverse[i] = sum > 0 ? 1 / sum : 0;
   }
   std::optional<Transposed<T>> transposed;
-  if (!symmetric) weights = transposed.emplace(a, weights).values.get();
+  if (!symmetric) weights = {{transposed.emplace(a, weights).values.get()}};
   const Matrix& back = symmetric ? a : transposed->matrix;
   std::vector<double> changes(blocks), dangles(blocks);
   double dangling = 0, change = 0;
@@ -60,14 +56,13 @@ int64_t pagerank(Team& team, const Matrix& a, const T* weights, bool symmetric, 
   };
   pass([&](int64_t v) { return p[v]; });
   change = largest<double>();
-  int64_t step = 0;
-  for (; step < ends.most && (change > ends.tol || step < ends.least); ++step) {
-    spmv<Plus, Times>(team, back, weights, share.get(), flow.get());
-    const double rest = ends.damping * dangling + (1 - ends.damping);
-    pass([&](int64_t v) { return T(ends.damping * double(flow[v]) + rest * double(p[v])); });
+  const double along = double(damping);
+  for (steps = 0; steps < most && (change > tol || steps < least); ++steps) {
+    if (n > 0) spmv<Plus, Times, T>(team, {back}, weights, {{share.get()}, n}, flow.get());
+    const double rest = along * dangling + (1 - along);
+    pass([&](int64_t v) { return T(along * double(flow[v]) + rest * double(p[v])); });
   }
-  *converged = change <= ends.tol;
-  return step;
+  return change <= tol;
 }
 
 }  // namespace jaxspv

@@ -25,9 +25,12 @@ T dot(const T* x, const T* y, int64_t k) {
   return fold.result();
 }
 
-// s: (slots,); padding gets 0. Rows of a Y beyond caches are fetched `kAhead` entries early.
-template <class Add, class Mul, class T, class Team>
-void sddmm(Team& team, const Matrix& a, const T* x, const T* y, int64_t k, T* s) {
+// Padding gets 0. Rows of a Y beyond caches are fetched `kAhead` entries early.
+template <class Add, class Mul, class T>
+void sddmm(Team& team, Unchecked given, Table<const T> x, Table<const T> y, Entries<T> s) {
+  expect(x.columns == y.columns && x.rows == given.rows, "X and Y have other shapes than are expected");
+  const Matrix a = checked(given, y.rows);
+  const int64_t k = x.columns;
   constexpr Id kAhead = 16, kLine = 64 / sizeof(T);
   const int64_t fetched = a.columns * k * int64_t(sizeof(T)) > (1 << 22) ? k : 0;
   const Id end = a.ptr[a.rows];

@@ -131,28 +131,21 @@ enum MulCode : int64_t {
   kTimes = 0, kFirst = 1, kSecond = 2, kPair = 3, kMinExtend = 4, kMaxExtend = 5, kLower = 6, kUpper = 7
 };
 
-// f(add, mul) for the semiring of two codes on values of type T; false where none is compiled.
+// f(add, mul), for the semiring of two codes on values of type T; false where none is compiled.
 template <class Add, class T, class F>
 bool with_multiplier(int64_t mul, const F& f) {
-  constexpr bool truth = std::is_same_v<T, uint8_t>, selects = !std::is_same_v<Add, Plus>;
-  if constexpr (!truth || selects) {
-    switch (mul) {
-      case kFirst: return f(Add{}, First{}), true;
-      case kSecond: return f(Add{}, Second{}), true;
-      case kPair: return f(Add{}, Pair{}), true;
-    }
-  }
-  if constexpr (!truth)
-    if (mul == kTimes) return f(Add{}, Times{}), true;
-  if constexpr (selects) {
-    if (mul == kLower) return f(Add{}, Lower{}), true;
-    if (mul == kUpper) return f(Add{}, Upper{}), true;
-  }
-  if constexpr (!truth && std::is_same_v<Add, Min>)
-    if (mul == kMinExtend) return f(Add{}, MinExtend{}), true;
-  if constexpr (!truth && std::is_same_v<Add, Max>)
-    if (mul == kMaxExtend) return f(Add{}, MaxExtend{}), true;
-  return false;
+  constexpr bool truth = std::is_same_v<T, uint8_t>, sums = std::is_same_v<Add, Plus>;
+  using Always = std::bool_constant<!(truth && sums)>;
+  using Number = std::bool_constant<!truth>;
+  using Selects = std::bool_constant<!sums>;
+  auto serve = [&](int64_t code, auto multiplier, auto compiled) {
+    if constexpr (decltype(compiled)::value) return mul == code && f(Add{}, multiplier);
+    else return false;
+  };
+  return serve(kTimes, Times{}, Number{}) || serve(kFirst, First{}, Always{}) || serve(kSecond, Second{}, Always{}) ||
+         serve(kPair, Pair{}, Always{}) || serve(kLower, Lower{}, Selects{}) || serve(kUpper, Upper{}, Selects{}) ||
+         serve(kMinExtend, MinExtend{}, std::bool_constant<!truth && std::is_same_v<Add, Min>>{}) ||
+         serve(kMaxExtend, MaxExtend{}, std::bool_constant<!truth && std::is_same_v<Add, Max>>{});
 }
 template <class T, class F>
 bool with_semiring(int64_t add, int64_t mul, const F& f) {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "checked.h"
+#include "convert.h"
 #include "semirings.h"
 
 namespace jaxspv {
@@ -91,7 +91,7 @@ JAXSPV_INLINE inline void over_widths(int64_t k, const F& f) {
   columns(std::integral_constant<int, 1>());
 }
 
-template <class Add, class Mul, class T, class Team>
+template <class Add, class Mul, class T>
 void spmm(Team& team, const Matrix& a, const T* data, const T* x, int64_t k, T* y) {
   auto run = [&](auto sum, Id i) {
     over_widths<Add, Mul, decltype(sum)>(k, [&](auto width, int64_t j) JAXSPV_INLINE {
@@ -147,6 +147,22 @@ void spmm_transposed(const Matrix& a, const T* data, const T* x, int64_t k, T* y
     over_widths<Add, Mul, T>(k, [&](auto width, int64_t c) JAXSPV_INLINE {
       spmm_column<T, Add, Mul, width()>(a, j, data, x + j * k + c, k, y + c);
     });
+}
+
+// Y = A X; `by_columns`: the arrays list the entries by column.
+template <class Add, class Mul, class T>
+void sparse_times_dense(Team& team, Unchecked given, Entries<const T> data, Table<const T> x, bool by_columns,
+                        Table<T> y) {
+  const int64_t k = x.columns, rows = by_columns ? y.rows : x.rows, listed = by_columns ? x.rows : y.rows;
+  expect(y.columns == k && listed == given.rows, "Y has another shape than is expected");
+  const Matrix a = checked(given, rows);
+  if (!by_columns) return spmm<Add, Mul, T>(team, a, data, x, k, y);
+  // Entries are put in order where many columns, or threads, make up for that.
+  const bool sums_in_double = std::is_same_v<T, float> && std::is_same_v<Add, Plus>;
+  if (k * team.size() <= 128 && !(sums_in_double && any_long_row(a)))
+    return spmm_transposed<Add, Mul, T>(a, data, x, k, y);
+  const Transposed<T> transposed(a, data);
+  spmm<Add, Mul, T>(team, transposed.matrix, transposed.values.get(), x, k, y);
 }
 
 }  // namespace jaxspv

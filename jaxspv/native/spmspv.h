@@ -66,4 +66,19 @@ Id spmspv_rows(const Matrix& a, const T* values, const SparseOperand<T>& x, Id n
   return count;
 }
 
+// A x in a capacity; the entries of y, of which some may not fit. `by_columns`: A^T is given.
+template <class Add, class Mul, class T>
+Id spmspv(Unchecked given, Entries<const T> values, List<const Id> at, List<const T> of, Id count,
+          List<const uint8_t> allowed, bool by_columns, Option rows, Option columns, List<Id> idx, List<T> y) {
+  const Matrix a = checked(given, by_columns ? rows : columns);
+  expect(a.rows == (by_columns ? columns : rows) && at.size == of.size && idx.size == y.size && idx.size < 0x7fffffff &&
+         (!allowed.size || allowed.size == rows), "an array has another length than is expected");
+  const SparseOperand<T> x{at, of, Id(std::min<int64_t>(at.size, count)), allowed.size ? allowed.data : nullptr};
+  const auto run = by_columns ? spmspv_columns<Add, Mul, T> : spmspv_rows<Add, Mul, T>;
+  const Id found = run(a, values, x, Id(idx.size), idx, y), kept = Id(std::min<int64_t>(found, idx.size));
+  std::fill(idx + kept, idx.end(), Id(rows));
+  std::fill(y + kept, y.end(), T(0));
+  return found;
+}
+
 }  // namespace jaxspv

@@ -4,13 +4,12 @@
 // sums of floats make the distances those of Dijkstra's algorithm in the same arithmetic, to the bit.
 #pragma once
 #include <atomic>
-#include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "checked.h"
-#include "parallel.h"
 #include "semirings.h"
 
 namespace jaxspv {
@@ -281,17 +280,14 @@ class DeltaStepping {
   int64_t bin_ = 0;
 };
 
-// Whether a vertex is its own ancestor. mark: (n,) of zeros.
-inline bool has_cycle(const Id* parent, Id source, Id n, std::vector<Id>& mark) {
-  std::fill(mark.begin(), mark.end(), Id(-1));
+// Whether a vertex is its own ancestor; the source is the root.
+inline bool has_cycle(const Id* parent, Id source, Id n) {
+  std::vector<Id> mark(n, -1);
+  mark[source] = n;
   for (Id start = 0; start < n; ++start) {
     Id v = start;
-    while (v >= 0 && mark[v] < 0) {
-      mark[v] = start;
-      if (v == source && parent[v] == source) break;  // the root
-      v = parent[v];
-      if (v >= 0 && mark[v] == start && !(v == source && parent[v] == source)) return true;
-    }
+    for (; v >= 0 && mark[v] < 0; v = parent[v]) mark[v] = start;
+    if (v >= 0 && mark[v] == start) return true;
   }
   return false;
 }
@@ -305,7 +301,7 @@ bool bellman_ford(Search<T> s, int64_t& steps) {
   const auto& g = s.graph;
   steps = 0;
   if (!s.starts()) return true;
-  std::vector<Id> front{s.source}, next, mark(g.rows);
+  std::vector<Id> front{s.source}, next;
   std::vector<uint8_t> waits(g.rows, 0);
   for (int64_t check = 2; !front.empty();) {
     for (const Id u : front) {
@@ -325,16 +321,14 @@ bool bellman_ford(Search<T> s, int64_t& steps) {
     front.swap(next);
     ++steps;
     if (s.dist[s.source] < 0 || (steps > g.rows && !front.empty())) return false;
-    if (steps == check) {
-      if (has_cycle(s.parent, s.source, g.rows, mark)) return false;
-      check *= 2;
-    }
+    if (steps < check) continue;
+    if (has_cycle(s.parent, s.source, g.rows)) return false;
+    check *= 2;
   }
   return true;
 }
 
 struct Weights {  // of the entries of a graph
-  bool negative = false;
   double mean = 0, least = 0, most = 0;  // those that are not finite count as 0 in the mean
 };
 template <class T>
@@ -352,12 +346,9 @@ Weights weights_of(const Matrix& g, const T* w) {
   const Id end = g.entries(), whole = end - end % kLanes;
   for (Id e = 0; e < whole; e += kLanes) take(w + e, kLanes);
   for (Id e = whole; e < end; ++e) take(w + e, 1);
-  for (int i = 1; i < kLanes; ++i) {
-    least[0] = std::min(least[0], least[i]), most[0] = std::max(most[0], most[i]);
-    sum[0] += sum[i];
-  }
-  if (!(least[0] < largest<T>())) return {};
-  return {least[0] < 0, sum[0] / double(end), double(least[0]), double(most[0])};
+  const T low = *std::min_element(least, least + kLanes), high = *std::max_element(most, most + kLanes);
+  if (!(low < largest<T>())) return {};
+  return {std::accumulate(sum, sum + kLanes, 0.0) / double(end), double(low), double(high)};
 }
 
 // The width of bins. A vertex of many edges is lowered often within a bin: the more edges, the narrower.
@@ -372,30 +363,25 @@ inline double delta_of(const Matrix& g, const Weights& weights, int threads) {
 // integer counts as infinity, so that no sum with it was a length.
 template <class T>
 bool any_overflow(const Matrix& g, const T* w, const T* dist) {
-  if constexpr (!std::is_integral_v<T>) {
-    return false;
-  } else {
-    T far = 0, low = 0, most = 0, least = 0;
-    for (Id v = 0; v < g.rows; ++v)
-      if (dist[v] != largest<T>()) far = std::max(far, dist[v]), low = std::min(low, dist[v]);
-    for (Id e = 0, end = g.entries(); e < end; ++e)
-      most = std::max(most, w[e]), least = std::min(least, w[e]);
-    auto wraps = [](T a, T b) {
-      T sum;
-      return __builtin_add_overflow(a, b, &sum) || sum == largest<T>();
-    };
-    if (!wraps(far, most) && !wraps(low, least)) return false;
-    for (Id u = 0; u < g.rows; ++u) {
-      if (dist[u] == largest<T>()) continue;
-      for (Id e = g.begin(u), stop = g.end(u); e < stop; ++e) {
-        const T to = dist[g.column(e)];
-        if (w[e] == largest<T>() ? to == w[e] || std::min(dist[u], T(0)) + w[e] < to
-                                 : wraps(dist[u], w[e]) && (w[e] < 0 || to == largest<T>()))
-          return true;
-      }
+  T far = 0, low = 0, most = 0, least = 0;
+  for (Id v = 0; v < g.rows; ++v)
+    if (dist[v] != largest<T>()) far = std::max(far, dist[v]), low = std::min(low, dist[v]);
+  for (Id e = 0, end = g.entries(); e < end; ++e) most = std::max(most, w[e]), least = std::min(least, w[e]);
+  auto wraps = [](T a, T b) {
+    T sum;
+    return __builtin_add_overflow(a, b, &sum) || sum == largest<T>();
+  };
+  if (!wraps(far, most) && !wraps(low, least)) return false;
+  for (Id u = 0; u < g.rows; ++u) {
+    if (dist[u] == largest<T>()) continue;
+    for (Id e = g.begin(u), stop = g.end(u); e < stop; ++e) {
+      const T to = dist[g.column(e)];
+      if (w[e] == largest<T>() ? to == w[e] || std::min(dist[u], T(0)) + w[e] < to
+                               : wraps(dist[u], w[e]) && (w[e] < 0 || to == largest<T>()))
+        return true;
     }
-    return false;
   }
+  return false;
 }
 
 // On one thread a radix heap is faster where all weights are equal, delta-stepping where they are not;
@@ -408,15 +394,16 @@ bool sssp(Team& team, Unchecked g, Entries<const T> weights, Id source, List<con
   const Weights about = weights_of<T>(g, weights);
   int64_t count = 0;
   converged = true;
-  if (about.negative) {
+  if (about.least < 0) {
     converged = bellman_ford(search, count);
   } else if (sizeof(T) == 8 || (about.least == about.most && team.size() < kManyThreads)) {
     count = radix_heap(search);
   } else if constexpr (sizeof(T) == 4) {
     count = DeltaStepping<T>(team, search, delta_of(g, about, team.size())).run();
   }
-  steps = Id(std::min<int64_t>(count, 0x7fffffff));
-  return any_overflow<T>(g, weights, dist);
+  steps = clipped(count);
+  if constexpr (std::is_integral_v<T>) return any_overflow<T>(g, weights, dist);
+  else return false;
 }
 
 }  // namespace jaxspv

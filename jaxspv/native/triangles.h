@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "checked.h"
-#include "parallel.h"
 
 namespace jaxspv {
 

@@ -145,15 +145,16 @@ bool right(Case& c) {
 
   std::vector<double> x(n), y(n), z(n);
   for (auto& v : x) v = c.in(-9, 9);
-  std::vector<double> ones(c.idx.size(), 1);
-  spmv<Plus, Times>(team, g, ones.data(), x.data(), y.data());
-  spmv_transposed<Plus, Times>(team, g, ones.data(), x.data(), z.data(), [](Id, double, Id) {});
+  const std::vector<double> ones(c.idx.size(), 1);
+  const auto from = list(std::as_const(x)), by_rows = list(std::as_const(y)), all = list(ones);
+  spmv<Plus, Times, double>(team, {g}, entries(ones), from, y.data());
+  spmv_transposed<Plus, Times, double>({g}, entries(ones), x.data(), list(z));
   std::vector<double> least(n), sums(n), slopes(c.idx.size()), alone(c.idx.size());
   std::vector<Id> won(n);
-  spmv<Min, Times>(team, g, ones.data(), x.data(), least.data());
-  winners<Times>(team, g, ones.data(), x.data(), least.data(), won.data());
-  spmv_derivatives(team, g, ones.data(), x.data(), y.data(), slopes.data(), sums.data());
-  spmv_derivatives(team, g, ones.data(), x.data(), y.data(), alone.data(), static_cast<double*>(nullptr));
+  spmv<Min, Times, double>(team, {g}, entries(ones), from, least.data());
+  winners<Min, Times, double>(team, {g}, entries(ones), from, least.data(), won.data());
+  spmv_derivatives<double>(team, {g}, all, x.data(), by_rows, list(slopes), list(sums));
+  spmv_derivatives<double>(team, {g}, {}, x.data(), by_rows, list(alone), {});
   CHECK(slopes == alone && sums == z)
   for (Id v = 0, e = 0; v < n; ++v) {
     double sum = 0;
@@ -192,17 +193,19 @@ bool safe(Case& c) {
   Search<float> search{g, c.weights.data(), source, dist.data(), parent.data(), sources, 3};
   radix_heap(search);
   DeltaStepping<float>(team, search, weights_of(g, c.weights.data()).mean).run();
-  any_overflow(g, c.weights.data(), dist.data());
+  any_overflow(g, c.idx.data(), level.data());
   int64_t steps;
   for (auto& w : c.weights) w -= float(c.in(0, 3));
   bellman_ford(search, steps);
   Components(team, g, level.data()).run(c.in(0, 1));
-  spmv<Min, MinExtend>(team, g, c.weights.data(), x.data(), y.data());
-  spmv_transposed<Max, First>(team, g, c.weights.data(), x.data(), y.data(), [](Id, float, Id) {});
-  winners<MinExtend>(team, g, c.weights.data(), x.data(), y.data(), level.data());
+  const auto values = entries(std::as_const(c.weights));
+  const auto from = list(std::as_const(x));
+  spmv<Min, MinExtend, float>(team, {g}, values, from, y.data());
+  spmv_transposed<Max, First, float>({g}, values, x.data(), list(y));
+  winners<Min, MinExtend, float>(team, {g}, values, from, y.data(), level.data());
   std::vector<float> slopes(c.idx.size());
-  spmv_derivatives(team, g, c.weights.data(), x.data(), x.data(), slopes.data(), y.data());
-  spmv_derivatives(team, g, c.weights.data(), x.data(), x.data(), slopes.data(), static_cast<float*>(nullptr));
+  spmv_derivatives<float>(team, {g}, list(std::as_const(c.weights)), x.data(), from, list(slopes), list(y));
+  spmv_derivatives<float>(team, {g}, {}, x.data(), from, list(slopes), {});
   std::vector<Id> pairs(2 * c.in(0, 9));
   for (auto& v : pairs) v = c.in(-1, 5);
   holds(pairs.data(), int64_t(pairs.size()) / 2, 3, false, [](Id) { return true; });

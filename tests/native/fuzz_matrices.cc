@@ -51,17 +51,14 @@ bool products(Case& c) {
             if (kind == 0 || (listed.count(j) > 0) == (kind == 1)) want[i][j] += v * w;
         count += int64_t(want[i].size());
       }
-      Allowed allowed;
-      if (kind == 2) allowed.without = &M, allowed.holds = some;
+      const Allowed allowed = kind ? Allowed{&M, some} : Allowed{};
       if (kind != 1) CHECK(count_product(team, A, B, allowed) == count)
       const int64_t nse = c.in(0, 2) ? count + c.in(0, 2) : c.in(0, int(count));
       std::vector<Id> ptr(m + 1), idx(nse);
       std::vector<T> value(nse);
       const Terms<T> t = terms<Plus, Times>(x.data(), y.data());
-      const int64_t total =
-          kind == 1 ? multiply_where(team, A, B, t, M, some, nse, ptr.data(), idx.data(), value.data())
-                    : multiply(team, A, B, t, allowed, nse, ptr.data(), idx.data(), value.data());
-      CHECK(total == count)
+      const auto run = kind == 1 ? multiply_where<T> : multiply<T>;
+      CHECK(run(team, A, B, t, allowed, nse, ptr.data(), idx.data(), value.data()) == count)
       int64_t at = 0;
       for (Id i = 0; i < m; ++i) {
         CHECK(ptr[i] == std::min(at, nse))
@@ -92,7 +89,7 @@ bool products(Case& c) {
   CHECK(back == again && !any_long_row(A))
   std::vector<double> left(size_t(m) * k), sampled(a.idx.size());
   for (auto& v : left) v = c.in(-9, 9);
-  sddmm<Plus, Times>(team, A, left.data(), x.data(), k, sampled.data());
+  sddmm<Plus, Times, double>(team, {A}, {{left.data()}, m, k}, {{x.data()}, l, k}, {{sampled.data()}});
   for (Id i = 0; i < m; ++i)
     for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) {
       double sum = 0;
@@ -293,21 +290,22 @@ bool structure(Case& c) {
   spanning_forest(S, entries(s.data), true, list(edge), list(tail));
   spanning_forest(D, entries(d.data), false, list(edge), list(tail));
   std::vector<double> start(n, 1.0 / std::max(n, 1)), rank(n), shared(n), positive(s.idx.size(), 1);
-  bool converged = false;
+  Id steps;
   for (Id e = 0; e < s.ptr[n]; ++e) positive[e] = c.in(0, 3);
   for (Id u = 0; u < n; ++u)
     for (Id e = s.ptr[u]; e < s.ptr[u + 1]; ++e)
       for (Id f = s.ptr[s.idx[e]]; f < s.ptr[s.idx[e] + 1]; ++f)
         if (s.idx[f] == u) positive[f] = positive[e];
-  const PageRankEnds ends{0.85, 1e-9, 200, 0};
-  pagerank(team, S, positive.data(), false, start.data(), ends, rank.data(), &converged);
-  pagerank(team, S, positive.data(), true, start.data(), ends, shared.data(), &converged);
+  const auto ranked = [&](bool symmetric, std::vector<double>& score) {
+    return pagerank(team, S, entries(positive), start.data(), 0.85, 1e-9, 200, 0, symmetric, score.data(), steps);
+  };
+  CHECK(ranked(false, rank) && ranked(true, shared))
   double mass = 0;
   for (Id v = 0; v < n; ++v) {
     CHECK(std::abs(rank[v] - shared[v]) < 1e-8)
     mass += rank[v];
   }
-  CHECK(n == 0 || (converged && std::abs(mass - 1) < 1e-6))
+  CHECK(n == 0 || std::abs(mass - 1) < 1e-6)
   std::vector<Id> sources(c.in(0, 9));
   for (auto& v : sources) v = c.in(-2, n + 1);
   std::vector<double> score(n);

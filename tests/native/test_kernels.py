@@ -280,7 +280,7 @@ def test_a_broken_call_is_an_error_that_names_the_reason():
     n = jax.ShapeDtypeStruct((3,), jnp.float32)
     ptr, idx, x = np.zeros(4, np.int32), np.zeros(2, np.int32), np.ones(3, np.float32)
     for bad, text in (
-        ((ptr, idx, np.ones(5, np.float32), x), "data and indices differ"),
+        ((ptr, idx, np.ones(5, np.float32), x), "another length"),
         ((ptr.astype(np.float32), idx, np.ones(2, np.float32), x), "dtype"),
         ((ptr[:3], idx, np.ones(2, np.float32), x), "another length"),
     ):

@@ -37,25 +37,21 @@ template <class K>
 class RadixHeap {
  public:
   using Item = std::pair<K, Id>;
-  bool empty() const { return count_ == 0; }
-  void push(K key, Id v) {
-    buckets_[width(key ^ last_)].push_back({key, v});
-    ++count_;
-  }
-  Item pop() {
-    if (buckets_[0].empty()) {
-      int i = 1;
-      while (buckets_[i].empty()) ++i;
+  void push(K key, Id v) { buckets_[width(key ^ last_)].push_back({key, v}); }
+  bool pop(Item& item) {  // false: there is none
+    int i = 0;
+    while (buckets_[i].empty())
+      if (++i > kBits) return false;
+    if (i > 0) {
       auto& from = buckets_[i];
       last_ = from[0].first;
-      for (const Item& item : from) last_ = std::min(last_, item.first);
-      for (const Item& item : from) buckets_[width(item.first ^ last_)].push_back(item);
+      for (const Item& other : from) last_ = std::min(last_, other.first);
+      for (const Item& other : from) buckets_[width(other.first ^ last_)].push_back(other);
       from.clear();
     }
-    const Item item = buckets_[0].back();
+    item = buckets_[0].back();
     buckets_[0].pop_back();
-    --count_;
-    return item;
+    return true;
   }
 
  private:
@@ -66,7 +62,6 @@ class RadixHeap {
   }
   std::vector<Item> buckets_[kBits + 1];
   K last_ = 0;
-  int64_t count_ = 0;
 };
 
 // What one search reads and writes. parent may be null but for Bellman-Ford.
@@ -108,9 +103,9 @@ int64_t radix_heap(Search<T> s) {
   heap.push(0, s.source);
   int64_t steps = 0;
   const auto& g = s.graph;
-  while (!heap.empty()) {
-    const auto [key, u] = heap.pop();
-    const T d = length_of<T>(key);
+  for (std::pair<Bits<T>, Id> next; heap.pop(next);) {
+    const Id u = next.second;
+    const T d = length_of<T>(next.first);
     if (s.dist[u] < d) continue;
     if (s.target_count && d > s.bound()) break;
     ++steps;
@@ -231,40 +226,36 @@ class DeltaStepping {
   }
 
   void next_bin(std::vector<Id>& front) {  // the next bin of all threads that is not empty
-    for (; bin_ < kBins; ++bin_) {
+    for (; bin_ < kBins && front.empty(); bin_ += front.empty())
       for (auto& mine : bins_) {
         auto& some = mine[bin_];
         if (front.empty()) std::swap(front, some);
         else front.insert(front.end(), some.begin(), some.end());
         some.clear();
       }
-      if (!front.empty()) return;
-    }
   }
 
   bool refill(std::vector<Id>& front) {  // bins from the far vertices, of which the nearest is first
+    std::vector<Id> far;
     for (auto& mine : fars_) {
-      far_.insert(far_.end(), mine.begin(), mine.end());
+      far.insert(far.end(), mine.begin(), mine.end());
       mine.clear();
     }
     const double end = base_ + double(kBins) * delta_;
     T least = largest<T>();
-    for (const Id v : far_)
+    for (const Id v : far)
       if (double(labels_->length(v)) >= end) least = std::min(least, labels_->length(v));
     if (least == largest<T>()) return false;
     // Wider bins where one step leads over many empty rounds of bins.
     while (double(least) + double(kBins) * delta_ <= double(least)) delta_ *= 2, scale_ = 1.0 / delta_;
     base_ = double(least);
     bin_ = 0;
-    std::vector<Id> rest;
-    for (const Id v : far_) {
+    for (const Id v : far) {
       const T d = labels_->length(v);
       if (d < least) continue;
       const double at = bin_of(d);
-      if (at < double(kBins)) bins_[0][int64_t(at)].push_back(v);
-      else rest.push_back(v);
+      (at < double(kBins) ? bins_[0][int64_t(at)] : fars_[0]).push_back(v);
     }
-    far_.swap(rest);
     next_bin(front);
     return !front.empty();
   }
@@ -275,7 +266,6 @@ class DeltaStepping {
   PackedLabels<T>* labels_ = nullptr;
   std::vector<std::vector<std::vector<Id>>> bins_;  // of each thread
   std::vector<std::vector<Id>> fars_;
-  std::vector<Id> far_;
   double base_ = 0;  // the length at which the first bin begins
   int64_t bin_ = 0;
 };

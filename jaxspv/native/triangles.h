@@ -49,7 +49,7 @@ inline Upward upward(Team& team, const Matrix& g, bool slots) {
         to += rank(u) < rank(g.idx[e]);
       }
     }
-    if (u == g.rows) up.ptr[u] = to;
+    if (p == pieces - 1) up.ptr[g.rows] = to;
   };
   if (pieces == 1) write(std::false_type(), 0);
   else team.each(pieces, [&](int64_t p, int) { write(std::true_type(), p); });

@@ -148,7 +148,7 @@ bool right(Case& c) {
   const std::vector<double> ones(c.idx.size(), 1);
   const auto from = list(std::as_const(x)), by_rows = list(std::as_const(y)), all = list(ones);
   spmv<Plus, Times, double>(team, {g}, entries(ones), from, y.data());
-  spmv_transposed<Plus, Times, double>({g}, entries(ones), x.data(), list(z));
+  spmv_transposed<Plus, Times, double>(team, {g}, entries(ones), x.data(), list(z));
   std::vector<double> least(n), sums(n), slopes(c.idx.size()), alone(c.idx.size());
   std::vector<Id> won(n);
   spmv<Min, Times, double>(team, {g}, entries(ones), from, least.data());
@@ -201,7 +201,7 @@ bool safe(Case& c) {
   const auto values = entries(std::as_const(c.weights));
   const auto from = list(std::as_const(x));
   spmv<Min, MinExtend, float>(team, {g}, values, from, y.data());
-  spmv_transposed<Max, First, float>({g}, values, x.data(), list(y));
+  spmv_transposed<Max, First, float>(team, {g}, values, x.data(), list(y));
   winners<Min, MinExtend, float>(team, {g}, values, from, y.data(), level.data());
   std::vector<float> slopes(c.idx.size());
   spmv_derivatives<float>(team, {g}, list(std::as_const(c.weights)), x.data(), from, list(slopes), list(y));

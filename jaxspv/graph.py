@@ -225,9 +225,11 @@ def prepare(
     >>> jsp.prepare(path, for_=("bfs", "mxv"))
     Graph(CSR(float32[4], shape=(3, 3)), symmetric, prepared for bfs, mxv)
     """
+    if not isinstance(for_, (str, Sequence)):
+        raise TypeError(f"`for_` must be a purpose or several; got {for_!r}.")
     purposes = (for_,) if isinstance(for_, str) else tuple(for_)
     for name in purposes:
-        if name not in LAYOUTS:
+        if not isinstance(name, str) or name not in LAYOUTS:
             raise ValueError(f"`for_` must be among {sorted(LAYOUTS)}; got {name!r}.")
     A = ours(A)
     if not is_concrete(A):

@@ -243,3 +243,17 @@ def lower_bound(
         return jnp.where(up, middle + 1, low), jnp.where(up | (low >= high), high, middle)
 
     return fori_loop(0, size.bit_length(), step, (low, high), unroll=unroll or None)[0]
+
+
+def checked_count(name: str, value: Any, least: int) -> int | None:
+    """An integer argument that may be left out.
+
+    Raises:
+        ValueError: it is no integer, or less than `least` (0 or 1).
+    """
+    if value is None:
+        return None
+    if not isinstance(value, (int, np.integer)) or value < least:
+        kind = "positive" if least else "non-negative"
+        raise ValueError(f"`{name}` must be a {kind} integer; got {value!r}.")
+    return int(value)

@@ -23,7 +23,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from .batching import alike, one_by_one, vmapped
 from .derivatives import is_inexact, is_zero, jvp_of_perturbed, symbolic_zero, transpose_of_tangent
 from .eager.arrays import as_array, as_operands, is_eager
-from .eager.programs import PROGRAMS
+from .eager.programs import PROGRAMS, check_hashable
 from .operations.call import Call, Form, Types, call_of, structs, types_of, x64
 from .operations.plan import Plan
 from .operations.table import Table, on_types, results_of
@@ -113,7 +113,11 @@ class Operation(Table):
         """
         leaves, tree = jax.tree.flatten(operands)
         options, where = tuple(sorted(static.items())), situation().everywhere().taking(backend)
-        call = call_of(tree, options, backend, method, where, ())
+        try:
+            call = call_of(tree, options, backend, method, where, ())
+        except TypeError:
+            check_hashable({**static, "backend": backend, "method": method})
+            raise
         if not is_eager(*leaves):
             return self._bound(call, *leaves)
         return PROGRAMS.run(self.primitive.name, self._bound, call, as_operands(leaves))

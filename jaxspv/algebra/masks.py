@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from .._core.eager.arrays import array_of
 from .._core.pytree import describe, pytree_dataclass, static
 from ..shapes import Bool, Sparse
 
@@ -79,7 +80,7 @@ def as_mask(mask: Any) -> Mask:
     """A `Mask` as it is; a sparse object or a boolean array as a mask by value; lists as arrays."""
     mask = mask if isinstance(mask, Mask) else Mask(mask)
     listed = not hasattr(mask.source, "shape")
-    return dataclasses.replace(mask, source=jnp.asarray(mask.source)) if listed else mask
+    return dataclasses.replace(mask, source=array_of("mask", mask.source)) if listed else mask
 
 
 def check_mask(mask: Any, shape: tuple[int, ...]) -> Mask | None:

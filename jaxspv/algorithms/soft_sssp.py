@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.derivatives import dense_tangent, is_zero
+from .._core.eager.arrays import single_numbers
 from .._core.loops import batch_any, linear_solve
 from .._core.operation import Operation, typed
 from .._core.pytree import is_concrete, result_tuple
@@ -22,7 +23,7 @@ from ..ops.products.spmv.api import op as spmv
 from ..shapes import Bool, Float, Int, Matrix, Real, Sources
 from ..until import iteration_limit
 from .common.derivatives import richardson
-from .common.sources import check_source, over, single_numbers
+from .common.sources import check_source, over
 from .common.weights import check_weights, with_real_weights
 
 
@@ -100,7 +101,7 @@ def soft_sssp(
     if not jnp.issubdtype(A.dtype, jnp.floating) or is_narrow(A.dtype):
         A = A.astype(jnp.float32)
     source = check_source(source, graph.n)
-    single_numbers(temperature=temperature, tol=tol)
+    single_numbers(temperature=temperature, tol=0 if tol is None else tol)
     if is_concrete(temperature) and not np.asarray(temperature) > 0:
         raise ValueError(f"`temperature` must be positive; got {temperature}.")
     if max_iterations is None:
@@ -108,6 +109,7 @@ def soft_sssp(
     elif not is_concrete(max_iterations):
         raise TypeError("`max_iterations` must be a Python integer.")
     else:
+        single_numbers(max_iterations=max_iterations)
         max_iterations = iteration_limit("max_iterations", max_iterations)
     T = jnp.asarray(temperature, A.dtype)
     tol = jnp.asarray(8 * float(jnp.finfo(A.dtype).eps) if tol is None else tol, A.dtype)

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.eager.arrays import known
-from .._core.indices import index_dtype_for
+from .._core.eager.arrays import array_of, known
+from .._core.indices import checked_count, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats.stored import narrow
 from .edges import taken
@@ -70,11 +70,14 @@ def checked_values(values: Any, edges: int) -> Any:
         return np.ones(edges, np.float32)
     values = taken(values)
     if not isinstance(values, (jax.Array, np.ndarray)):
-        values = np.asarray(values)
+        try:
+            values = np.asarray(values)
+        except ValueError as error:
+            raise ValueError(f"`values` must be one number an edge: {error}") from error
     if isinstance(values, np.ndarray):
         values = narrow(values)
     if values.ndim == 0:
-        return jnp.broadcast_to(jnp.asarray(values), (edges,))
+        return jnp.broadcast_to(array_of("values", values), (edges,))
     if values.shape != (edges,):
         raise ValueError(f"`values` must have shape ({edges},); got {values.shape}.")
     return values
@@ -123,10 +126,9 @@ def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:
 
 def checked_capacity(nse: int | None, count: Any, concrete: bool, limit: int) -> int:
     """`nse`, or the count where it is known, or the limit; ValueError where it is too small."""
+    nse = checked_count("nse", nse, 0)
     if nse is None:
         return int(count) if concrete else limit
-    if not isinstance(nse, (int, np.integer)) or nse < 0:
-        raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
     if concrete and int(count) > nse:
         raise ValueError(f"`nse` must be at least {int(count)} to hold the entries; got {nse}.")
-    return int(nse)
+    return nse

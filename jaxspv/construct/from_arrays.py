@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.eager.arrays import is_eager, known_while_tracing, on_accelerator, to_device
-from .._core.indices import LIMIT, index_dtype_for
+from .._core.eager.arrays import is_eager, known_while_tracing, on_accelerator, single, to_device
+from .._core.indices import LIMIT, checked_count, index_dtype_for
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, as_monoid, plus
 from ..formats import COO, CSR, FORMATS
@@ -82,7 +82,7 @@ def from_edges(
             f"got {row.shape} and {col.shape}."
         )
     shape = check_shape(smallest_square(row, col) if shape is None else shape)
-    data = checked_values(values, row.shape[0])
+    data, nse = checked_values(values, row.shape[0]), checked_count("nse", nse, 0)
     dtype = index_dtype_for(sizes=(*shape, row.shape[0], nse or 0), asked=index_dtype)
     concrete = is_concrete(row, col)
     if concrete:
@@ -133,7 +133,8 @@ def from_dense(
     >>> from_dense([[0.0, 2.0], [3.0, 0.0]])
     CSR(float32[2], shape=(2, 2))
     """
-    dense = as_values(dense)
+    dense = as_values(dense, "dense")
+    single("fill", fill)
     if dense.ndim != 2:
         raise ValueError(f"`dense` must be a matrix; got shape {dense.shape}.")
     _check_format(format)
@@ -248,7 +249,7 @@ def from_bcsr(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
 
 
 def _check_format(name: str) -> None:
-    if name not in FORMATS:
+    if not isinstance(name, str) or name not in FORMATS:
         raise ValueError(f"`format` must be one of {sorted(FORMATS)}; got {name!r}.")
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.eager.arrays import on_gpu
-from .._core.indices import LIMIT, bucketed
+from .._core.indices import LIMIT, bucketed, checked_count
 from .._core.pytree import is_concrete
 from ..formats import CSR, SparseMatrix
 from ..formats.stored import Stored
@@ -64,6 +64,7 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
     if graph.layouts or graph.transposed is not None or graph.num_vertices is not None:
         raise ValueError("`pad` takes a graph before it is padded or prepared.")
     out, count = graph.out, 0 if traced else int(np.asarray(graph.out.indptr)[-1])
+    n, nse = checked_count("n", n, 0), checked_count("nse", nse, 0)
     n = bucketed(graph.n) if n is None else n
     nse = bucketed(count) if nse is None else nse
     for name, size, least in (("n", n, graph.n), ("nse", nse, count)):

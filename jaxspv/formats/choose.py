@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from .._core.eager.arrays import is_eager, on_accelerator
 from . import CSR, SparseMatrix
+from .base import ours
 from .sell import SLICE, WINDOW
 from .tiled.arrangement import grid, group_concrete
 from .tiled.bit_tiled import LARGE
@@ -98,6 +99,9 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     >>> print(choice.format, choice.tiles, choice.reason)
     csc 2 2 of 49 tiles of 16 by 16 hold entries, 1.0 each: columns are faster at any number
     """
+    A = ours(A)
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(f"`A` must be a sparse matrix; got {type(A).__name__}.")
     if for_ not in ("bfs", "spmspv", "mxv"):
         raise ValueError(f"`for_` must be 'bfs', 'spmspv' or 'mxv'; got {for_!r}.")
     if not is_eager(A):

@@ -16,9 +16,10 @@ from .._core.eager.arrays import (
     known_while_tracing,
     on_accelerator,
     scalar,
+    single,
     to_device,
 )
-from .._core.indices import index_dtype_for, with_index_dtype, with_pattern, within
+from .._core.indices import checked_count, index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..algebra.monoids import as_monoid, plus
 from ..shapes import Bool, Indices, Int, Number, Shaped, Values, Vector
@@ -174,7 +175,9 @@ def vector_from_dense(
     """
     if nse is None and not is_concrete(x):
         raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
-    array = as_values(x)  # inside a trace a tracer, of a NumPy array too
+    nse = checked_count("nse", nse, 0)
+    single("fill", fill)
+    array = as_values(x, "x")  # inside a trace a tracer, of a NumPy array too
     if is_eager(array) and array.ndim == 1 and not on_accelerator(array):
         return _from_host(array, nse, fill, index_dtype)
     if nse is None:
@@ -248,6 +251,7 @@ def vector_from_entries(
         if low < 0 or high >= n:
             raise ValueError(f"`indices` must lie in [0, {n}); got {low if low < 0 else high}.")
     dup = plus if dup is None else as_monoid(dup, "dup")
+    nse = checked_count("nse", nse, 0)
     dtype = index_dtype_for(sizes=(n, indices.size, nse or 0), asked=index_dtype)
     if isinstance(indices, np.ndarray) and is_concrete(values) and dup is plus:
         distinct = _distinct_entries(np.atleast_1d(indices).astype(dtype), values, n)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, dtypes
 
+from .._core.eager.arrays import array_of
 from .._core.operations.overload import overloadable
 from ..algebra import operators
 from ..algebra.monoids import Monoid
@@ -103,10 +104,9 @@ def bound(op: Any, left: Any, right: Any, thunk: Any, A: Any) -> tuple[Any, Any,
     elif not isinstance(op, (UnaryOp, IndexUnaryOp)):
         op = UnaryOp(op)
     scalar: Any = left if side == "left" else right if side else thunk
-    if np.ndim(scalar):
-        raise TypeError(
-            f"`left`, `right` and `thunk` must be scalars; got shape {np.shape(scalar)}."
-        )
+    name = side or "thunk"
+    if (isinstance(scalar, (list, tuple)) or np.ndim(scalar)) and array_of(name, scalar).ndim:
+        raise TypeError(f"`{name}` must be a scalar; got shape {np.shape(scalar)}.")
     op, scalar, side = _in_dtype(op, scalar, side, A)
     return op, scalar, {"bind": side, "weak": isinstance(scalar, (bool, int, float))}
 

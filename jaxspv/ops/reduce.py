@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.batching import over_trailing
+from .._core.eager.arrays import array_of
 from .._core.indices import LIMIT, with_pattern
 from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid, as_monoid, max_, min_, plus
@@ -28,7 +29,7 @@ from ..formats import SparseMatrix
 from ..shapes import Allowed, Operand
 from .products.common.product import winners
 from .products.mxv.api import mxv, vxm
-from .write_rule.call import Dense, Options, call, operand
+from .write_rule.call import Dense, Options, as_out, call, operand
 from .write_rule.entries import Entries, entries_of, join_equal, sort_entries, take
 from .write_rule.write import as_accum, common_dtype
 
@@ -84,25 +85,25 @@ def reduce(
     M = operand("A", A)
     add = as_monoid(add)
     axis = checked_axis(axis, M.ndim)
+    options = Options(mask, as_accum(accum), as_out(out), replace, nse)
     if M.ndim == 2 and M.entry_shape:
         if (mask, accum, out) != (None, None, None):
             raise ValueError("`reduce` of arrays takes no `mask`, `accum` or `out`.")
         return _reduce_arrays(with_pattern(M), add, axis)
     if axis is not None:
-        options = Options(mask, accum, out, replace, nse)
         dtype = bool if add.dtypes == "b" else M.dtype
-        fill = add.identity_of(dtype if out is None else options.out.dtype)
+        fill = add.identity_of(dtype if options.out is None else options.out.dtype)
         return call(_reduce_axis, (M, add), options, static={"axis": axis}, fill=fill)
     if mask is not None:
         raise TypeError("`mask` has no meaning for a scalar result.")
     total = _reduce_all(M, add)
     if out is None:
         return total
-    out, accum = jnp.asarray(out), as_accum(accum)
+    given, accum = array_of("out", out), options.accum
     if accum is not None:
-        common = common_dtype(out, total)
-        total = accum(out.astype(common), total.astype(common))
-    return total.astype(out.dtype)
+        common = common_dtype(given, total)
+        total = accum(given.astype(common), total.astype(common))
+    return total.astype(given.dtype)
 
 
 def checked_axis(axis: Any, ndim: int = 2) -> int | None:

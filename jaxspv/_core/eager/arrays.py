@@ -66,9 +66,46 @@ def to_device(arrays: Any, like: Any = None) -> Any:
     return tree.unflatten([x if isinstance(x, jax.Array) else next(moved) for x in leaves])
 
 
-def array_of(x: Any) -> Any:
-    """`jnp.asarray`, which compiles a program for each shape of an array of NumPy."""
-    return jax.device_put(x.copy()) if isinstance(x, np.ndarray) and is_eager() else jnp.asarray(x)
+def array_of(name: str, x: Any) -> Any:
+    """`jnp.asarray`, which compiles a program for each shape of an array of NumPy.
+
+    Raises:
+        TypeError, ValueError: x is no number and no array of numbers; names the argument.
+    """
+    try:
+        moved = isinstance(x, np.ndarray) and is_eager()
+        return jax.device_put(x.copy()) if moved else jnp.asarray(x)
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        why = str(error).split("\n")[0]
+        raise kind(f"`{name}` must be a number or an array of numbers: {why}") from error
+
+
+def single(name: str, x: Any) -> Any:
+    """A number as it is, or as an array without axes.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    if type(x) in (int, float):
+        return x
+    array = array_of(name, x)
+    if array.ndim:
+        raise ValueError(
+            f"`{name}` must be a number; got shape {array.shape}. `jax.vmap` maps over several."
+        )
+    return array
+
+
+def single_numbers(**arguments: Any) -> None:
+    """Raises an error if something else is given where a real number is meant.
+
+    Raises:
+        TypeError, ValueError: an argument is no number, has axes, or is complex.
+    """
+    for name, value in arguments.items():
+        if np.iscomplexobj(single(name, value)):
+            raise TypeError(f"`{name}` must be a real number; got {value!r}.")
 
 
 def scalar(value: Any, dtype: Any) -> Any:

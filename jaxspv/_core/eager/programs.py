@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -103,7 +103,21 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
         return fn(*operands, **static)
     name = static.get("rule", fn).__name__.strip("_")
     leaves = [x if isinstance(x, jax.Array) else number_on_device(x) for x in leaves]
-    return PROGRAMS.run(name, _applied, (fn, tree, tuple(sorted(static.items()))), leaves)
+    try:
+        return PROGRAMS.run(name, _applied, (fn, tree, tuple(sorted(static.items()))), leaves)
+    except TypeError:
+        check_hashable(static)
+        raise
+
+
+def check_hashable(static: Mapping[str, Any]) -> None:
+    """TypeError that names a static option which is an array, a list, ..."""
+    for name, value in static.items():
+        try:
+            hash(value)
+        except TypeError:
+            kind = type(value).__name__
+            raise TypeError(f"`{name}` must be a single value of Python; got {kind}.") from None
 
 
 def _applied(call: Any, *leaves: Any) -> Any:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.eager.arrays import array_of, single_numbers
 from ..._core.eager.programs import one_program
 from ..._core.loops import while_loop
 from ..._core.pytree import is_concrete, result_tuple
@@ -20,7 +21,7 @@ from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
 from ..common.derivatives import fixed_point
 from ..common.edges import vertices_of
-from ..common.sources import elsewhere, single_numbers
+from ..common.sources import elsewhere
 from ..common.weights import check_weights, over_largest, with_real_weights
 
 
@@ -153,13 +154,13 @@ def katz_centrality(
     [0.56, 0.611, 0.56]
     """
     graph = _numbers(G, "katz_centrality", weighted)
-    beta = jnp.asarray(beta, graph.dtype)
-    if beta.shape not in ((), (graph.n,)):
-        raise ValueError(f"`beta` must be a number or have shape ({graph.n},); got {beta.shape}.")
+    offset = array_of("beta", beta).astype(graph.dtype)
+    if (shape := offset.shape) not in ((), (graph.n,)):
+        raise ValueError(f"`beta` must be a number or have shape ({graph.n},); got {shape}.")
     single_numbers(alpha=alpha, tol=tol, max_iterations=max_iterations)
     numbers = (jnp.asarray(v, graph.dtype) for v in (alpha, tol))
     limit = jnp.asarray(iteration_limit("max_iterations", max_iterations))
-    return one_program(_katz, graph, beta, *numbers, limit, normalized=normalized)
+    return one_program(_katz, graph, offset, *numbers, limit, normalized=normalized)
 
 
 def _katz(graph: Graph, beta, alpha, tol, limit, *, normalized: bool) -> Scores:
@@ -251,7 +252,11 @@ def _numbers(G: Any, algorithm: str, weighted: bool) -> Graph:
 
 
 def _start(graph: Graph, start: Any) -> Array:
-    x = jnp.ones(graph.n, graph.dtype) if start is None else jnp.asarray(start, graph.dtype)
+    x = (
+        jnp.ones(graph.n, graph.dtype)
+        if start is None
+        else array_of("start", start).astype(graph.dtype)
+    )
     if x.shape != (graph.n,):
         raise ValueError(f"`start` must have shape ({graph.n},); got {x.shape}.")
     if start is not None and is_concrete(x) and not np.asarray(x).any():

@@ -118,6 +118,8 @@ def closure(
     if T.shape != (n, n):
         raise ValueError(f"`A` must be square; got {T.shape}.")
     until = check_until(until, UNTIL, "closure", n)
+    if not (star is None or callable(star)):
+        raise TypeError(f"`star` must be a function; got {star!r}.")
     x0 = _start(semiring, T, start, n)
     found = _solved(semiring, T, x0, star, until)
     if semiring.add.of_tuples or len(jax.tree.leaves((T.values, x0))) != 2:

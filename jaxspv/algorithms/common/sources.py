@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._core.eager.arrays import array_of
 from ..._core.indices import within
 from ..._core.pytree import is_concrete
 from ...construct.arguments import checked_indices
@@ -33,20 +34,6 @@ def refuse_names(argument: str, value: Any) -> None:
             f"`{argument}` must be an integer vertex; got {name!r}. The labels of a graph give the "
             f"vertex of a name: labels.vertex({name!r})."
         )
-
-
-def single_numbers(**arguments: Any) -> None:
-    """Raises an error if an array is given where a number is meant.
-
-    Raises:
-        ValueError: an argument has axes.
-    """
-    for name, value in arguments.items():
-        if np.ndim(value):
-            raise ValueError(
-                f"`{name}` must be a number; got shape {np.shape(value)}. "
-                "`jax.vmap` maps over several."
-            )
 
 
 def elsewhere(**here: str) -> Callable[[_F], _F]:
@@ -80,7 +67,7 @@ def check_source(source: Any, n: int, argument: str = "source") -> Any:
         return np.asarray(source, np.int32)
     refuse_names(argument, source)
     concrete = is_concrete(source)
-    array = np.asarray(source) if concrete else jnp.asarray(source)
+    array = np.asarray(source) if concrete else array_of(argument, source)
     if isinstance(source, (list, tuple)) and array.size == 0:
         array = array.astype(np.int32)  # NumPy makes floats of no numbers
     if not jnp.issubdtype(array.dtype, jnp.integer):

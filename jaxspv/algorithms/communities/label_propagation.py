@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..._core.eager.arrays import single_numbers
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
@@ -75,6 +76,7 @@ def label_propagation(
     graph = as_graph(G, "label_propagation", ())
     n = graph.n
     start = jnp.arange(n, dtype=jnp.int32) if labels is None else vertex_labels(labels, n)
+    single_numbers(max_iterations=max_iterations)
     limit = jnp.asarray(iteration_limit("max_iterations", max_iterations), jnp.int32)
     found = op(graph, start, limit, backend=backend, method=method)
     if labels is not None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from ..._core.eager.arrays import single_numbers
 from ..._core.eager.programs import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend, reaching
@@ -16,7 +17,6 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Float, Int, Matrix, Real
 from ..common.derivatives import constant
-from ..common.sources import single_numbers
 from ..common.status import finished
 from ..common.undirected import undirected
 from ..common.weights import check_weights, with_real_weights

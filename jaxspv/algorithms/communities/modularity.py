@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..._core.eager.arrays import single_numbers
 from ..._core.operation import Operation, typed
 from ..._core.reductions import sum_in_double
 from ...graph import Graph, as_graph
@@ -14,7 +15,7 @@ from ...native import bind
 from ...ops.products.mxv.api import mxv, vxm
 from ...shapes import Float, Matrix, Real, Vector
 from ..common.edges import endpoints_of
-from ..common.sources import single_numbers, vertex_labels
+from ..common.sources import vertex_labels
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
 

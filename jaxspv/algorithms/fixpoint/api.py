@@ -13,7 +13,7 @@ from jax import Array
 from pallas_kernels.sssp.widths import most_rounds
 
 from ..._core.batching import vmapped
-from ..._core.eager.arrays import on_gpu
+from ..._core.eager.arrays import array_of, on_gpu
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
@@ -160,10 +160,10 @@ def _checked(A, x0, semiring, loop: _Loop):
     semiring = as_semiring(semiring)
     if not isinstance(operands, (tuple, list)):
         raise TypeError(f"`operands` must be a tuple of arrays; got {type(operands).__name__}.")
-    x0 = _strong(x0)
+    x0 = _strong("x0", x0)
     if x0.shape != (graph.n,):
         raise ValueError(f"`x0` must have shape ({graph.n},); got {x0.shape}.")
-    arrays = tuple(map(_strong, operands))
+    arrays = tuple(_strong("operands", v) for v in operands)
     for place, array in enumerate(arrays):
         if array.shape not in ((), (graph.n,)):
             raise ValueError(
@@ -183,6 +183,10 @@ def _checked(A, x0, semiring, loop: _Loop):
         raise ValueError("`closure` is an update of its own: leave out `update`.")
     if closure and not monotone:
         update = functools.partial(_restarted, semiring.add, x0)
+    if not (update is None or callable(update)):
+        raise TypeError(f"`update` must be a function; got {update!r}.")
+    if not (sums is None or isinstance(sums, Mapping)):
+        raise TypeError(f"`sums` must be a dictionary of functions; got {sums!r}.")
     named = dict(sums or {})
     traced = {name: _traced_sum(name, fn, x0, arrays) for name, fn in sorted(named.items())}
     step, captured = _traced_update(update, graph, x0, semiring, arrays, traced, monotone)
@@ -199,9 +203,9 @@ def _restarted(add, x0, old, y, *_):
     return add.op(x0, y)
 
 
-def _strong(value: Any) -> Array:
+def _strong(name: str, value: Any) -> Array:
     """An array without JAX's weak type, which would add conversions to what is traced."""
-    array = jnp.asarray(value)
+    array = array_of(name, value)
     return jnp.asarray(array, array.dtype)
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.eager.arrays import is_eager, on_gpu, scalar
+from ..._core.eager.arrays import array_of, is_eager, on_gpu, scalar, single_numbers
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
@@ -25,7 +25,7 @@ from ...ops.products.mxv.api import mxv
 from ...ops.products.spmv.api import op as spmv
 from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
-from ..common.sources import elsewhere, single_numbers
+from ..common.sources import elsewhere
 from ..common.status import finished
 from ..common.weights import over_largest, with_real_weights
 from .jvp import implicit_tangent
@@ -127,7 +127,9 @@ def checked_numbers(
 
 
 def _numbers(damping, tol, max_iterations, min_iterations, dtype) -> tuple[Any, ...]:
-    single_numbers(damping=damping, tol=tol, max_iterations=max_iterations)
+    single_numbers(
+        damping=damping, tol=tol, max_iterations=max_iterations, min_iterations=min_iterations
+    )
     if is_concrete(damping) and not 0 <= np.asarray(damping) <= 1:
         raise ValueError(f"`damping` must lie in [0, 1]; got {damping}.")
     return (
@@ -152,7 +154,7 @@ def checked_personalization(
         return None
     if isinstance(personalization, dict):
         raise TypeError(f"`personalization` must be an array of shape ({n},); got a dict.")
-    p = jnp.asarray(personalization, dtype)
+    p = array_of("personalization", personalization).astype(dtype)
     if p.shape != (n,):
         raise ValueError(f"`personalization` must have shape ({n},); got {p.shape}.")
     if is_concrete(p):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.eager.arrays import array_of
 from ..._core.eager.programs import one_program
 from ..._core.pytree import is_concrete, result_tuple
 from ...graph import Graph, as_graph
@@ -126,7 +127,7 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
     n = graph.n
     source, target = check_source(source, n), check_source(target, n)
     dtype = jnp.promote_types(graph.dtype, jnp.float32)
-    h = jnp.asarray(heuristic, dtype)
+    h = array_of("heuristic", heuristic).astype(dtype)
     if h.shape != (n,):
         raise ValueError(f"`heuristic` must have shape ({n},); got {h.shape}.")
     reduced, lengths = one_program(_reduced, graph, h)

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.batching import one_by_one, vmapped
+from ..._core.eager.arrays import single_numbers
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
@@ -130,6 +131,7 @@ def sssp(
     if max_steps is not None:
         if not is_concrete(max_steps):
             raise TypeError("`max_steps` must be a Python integer; `max_iterations` may be traced.")
+        single_numbers(max_steps=max_steps)
         max_steps = iteration_limit("max_steps", max_steps)
 
     def one(s):

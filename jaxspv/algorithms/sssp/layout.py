@@ -14,13 +14,12 @@ from pallas_kernels.layouts.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.widths import delta_of as kernel_delta
 from pallas_kernels.sssp.widths import width_over_mean
 
-from ..._core.eager.arrays import host_if_small, is_eager, on_gpu, to_device
+from ..._core.eager.arrays import host_if_small, is_eager, on_gpu, single_numbers, to_device
 from ..._core.eager.kept import kept
 from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow
 from ...graph import Graph, arrays_of, register_layout
-from ..common.sources import single_numbers
 from ..common.weights import Facts, facts_of
 from .forms import delta_of, traced_delta
 from .xla import infinity

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.eager.arrays import is_eager, on_accelerator
+from ..._core.eager.arrays import array_of, is_eager, on_accelerator, single
 from ..._core.eager.programs import one_program
 from ..._core.indices import alike, one_value, widened, with_index_dtype
 from ...algebra.masks import Mask, as_mask
@@ -125,7 +125,7 @@ def _write(T, options, fill, how):
 def as_out(x: Any) -> Any:
     """`out=` as a sparse object or an array."""
     known = x is None or isinstance(x, (Stored, jax.Array))
-    return x if known else jnp.asarray(x)
+    return x if known else array_of("out", x)
 
 
 def as_operand_mask(mask: Any) -> Mask | None:
@@ -134,7 +134,7 @@ def as_operand_mask(mask: Any) -> Mask | None:
         return None
     mask = one_value("a mask", as_mask(mask))
     known = isinstance(mask.source, jax.Array) or hasattr(mask.source, "todense")
-    return mask if known else dataclasses.replace(mask, source=jnp.asarray(mask.source))
+    return mask if known else dataclasses.replace(mask, source=array_of("mask", mask.source))
 
 
 def matrix(name: str, A: Any) -> SparseMatrix:
@@ -177,12 +177,14 @@ def operand(name: str, x: Any) -> Any:
         return _in_enabled_bits(x)
     if hasattr(x, "to_sparse"):
         return x.to_sparse()
-    if not isinstance(x, (jax.Array, np.ndarray, list, tuple)) or np.ndim(x) != 1:  # pyright: ignore
+    made = array_of(name, x) if isinstance(x, (np.ndarray, list, tuple)) else x
+    if not isinstance(made, jax.Array) or made.ndim != 1:
+        shape = getattr(made, "shape", ())
         raise TypeError(
             f"`{name}` must be a sparse matrix, a SparseVector or a dense vector; got "
-            f"{type(x).__name__}{'' if np.ndim(x) == 0 else f' of shape {np.shape(x)}'}."
+            f"{type(x).__name__}{f' of shape {shape}' if shape else ''}."
         )
-    return x if isinstance(x, jax.Array) else jnp.asarray(x)
+    return made
 
 
 def beyond(x: Any, dtype: Any) -> bool:
@@ -199,15 +201,18 @@ def number(name: str, x: Any, dtype: Any) -> Any:
     """A scalar for values of `dtype`; integers that JAX's default does not hold take it.
 
     Raises:
-        ValueError: such an integer does not fit `dtype`, or NumPy's 64 bits do not fit 32.
+        TypeError, ValueError: it is no number; such an integer does not fit `dtype`, or NumPy's 64
+            bits do not fit 32.
     """
     if isinstance(x, np.generic) and x.dtype.kind in "iu":
         return narrow(np.asarray(x))
+    if not isinstance(x, (int, float, complex)):
+        return single(name, x)
     if not beyond(x, jax.dtypes.canonicalize_dtype(int)):
         return x
     if beyond(x, dtype):
         raise ValueError(f"`{name}` must fit {jnp.dtype(dtype)}; got {x}.")
-    return float(x) if jnp.issubdtype(dtype, jnp.inexact) else np.asarray(x, dtype)
+    return float(x.real) if jnp.issubdtype(dtype, jnp.inexact) else np.asarray(x, dtype)
 
 
 def is_dense(x: Any) -> bool:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.indices import checked_count
 from ...algebra.masks import Mask, check_mask
 from ...algebra.monoids import Monoid
 from ...algebra.operators import BinaryOp, as_binary
@@ -48,7 +49,7 @@ def as_accum(accum: Any) -> BinaryOp | None:
     """
     if accum is None:
         return None
-    op = accum.op if isinstance(accum, Monoid) else as_binary(accum)
+    op = accum.op if isinstance(accum, Monoid) else as_binary(accum, "accum")
     if op.position is not None:
         raise TypeError(f"`accum` must not be positional; got {op!r}.")
     return op
@@ -76,9 +77,7 @@ class Options:
     def __post_init__(self):
         if not isinstance(self.replace, (bool, np.bool_)):
             raise TypeError(f"`replace` must be True or False; got {self.replace!r}.")
-        nse = self.nse
-        if nse is not None and (not isinstance(nse, (int, np.integer)) or nse < 0):
-            raise ValueError(f"`nse` must be a non-negative integer; got {nse!r}.")
+        checked_count("nse", self.nse, 0)
 
     @property
     def writes(self) -> bool:

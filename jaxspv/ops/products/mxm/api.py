@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ...._core.indices import index_dtype_for, narrowed, widened
+from ...._core.indices import checked_count, index_dtype_for, narrowed, widened
 from ...._core.operations.overload import overloadable
 from ...._core.platforms import Backend
 from ....algebra.semirings import Semiring, as_semiring, plus_times
@@ -21,7 +21,7 @@ from ...write_rule.write import as_accum
 from ..common.hypersparse import beyond_int32, multiply_matrices
 from ..common.product import positions_as
 from ..spmm.api import multiply as multiply_array
-from .call import checked, checked_count
+from .call import checked
 from .methods import op
 from .plan import methods, plan, remember
 from .result import empty
@@ -109,6 +109,7 @@ def mxm(
         options = Options(mask, accum, out, replace)
         return multiply_array(A, B, semiring, options, method, backend)
     as_accum(accum)
+    options = Options(mask, accum, out, replace, nse)
     capacity, chunk = checked_count("nse", nse, 0), checked_count("chunk", chunk, 1)
     semiring = as_semiring(semiring)
     if method != "auto" and method not in methods():
@@ -117,7 +118,6 @@ def mxm(
     dtype = index_dtype_for(A, B, out)
     if out is not None:
         T = mxm(A, B, semiring, mask=mask, **how)
-        options = Options(mask, accum, out, replace, capacity)
         return widened(write(entries_of, (T,), options), dtype)
     if beyond_int32(A, B):
         return multiply_matrices(

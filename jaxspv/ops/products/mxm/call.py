@@ -108,20 +108,6 @@ def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
     return Call(transposed, B.T, A.T, mask, True, coo, narrow)
 
 
-def checked_count(name: str, value: Any, least: int) -> int | None:
-    """An integer argument that may be left out.
-
-    Raises:
-        ValueError: it is no integer, or less than `least` (0 or 1).
-    """
-    if value is None:
-        return None
-    if not isinstance(value, (int, np.integer)) or value < least:
-        kind = "positive" if least else "non-negative"
-        raise ValueError(f"`{name}` must be a {kind} integer; got {value!r}.")
-    return int(value)
-
-
 def _matrix(name: str, A: Any) -> SparseMatrix:
     A = matrix(name, A)
     return with_pattern(A) if isinstance(A, (COO, CSC, CSR)) else A.asformat("csr")

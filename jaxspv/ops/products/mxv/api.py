@@ -140,7 +140,7 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     """Outside of traces one compiled program, checks included; choices by types are made once."""
     sparse = not is_dense(x)
     if not sparse and not isinstance(x, jax.Array):
-        x = array_of(x)
+        x = array_of("x", x)
     semiring = as_semiring(semiring)
     M, rows = _operand(A, flip, sparse)
     how = _How(method, backend, bool(options.replace), options.nse, flip)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...._core.eager.arrays import array_of
 from ...._core.indices import with_pattern
 from ...._core.platforms import Backend
 from ....algebra.semirings import Semiring, as_semiring, plus_times
@@ -59,14 +60,14 @@ def sddmm(
     >>> sddmm(A, jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[0.0, 0.0], [1.0, 1.0]])).data
     Array([3., 7.], dtype=float32)
     """
-    M, X, Y = with_pattern(matrix("A", A)), jnp.asarray(X), jnp.asarray(Y)
+    M, ends = with_pattern(matrix("A", A)), (array_of("X", X), array_of("Y", Y))
     semiring = as_semiring(semiring)
     if semiring.mul.position is not None:
         raise ValueError(f"`semiring` must not be positional; got {semiring}.")
-    heads = check_ends(M, X, Y)
+    heads = check_ends(M, *ends)
     if heads and not M.takes_arrays:
         raise ValueError(f"heads {heads} need a COO, CSR or CSC; got a {type(M).__name__}.")
-    return M._with_slots(op(semiring, bare(M), X, Y, backend=backend))
+    return M._with_slots(op(semiring, bare(M), *ends, backend=backend))
 
 
 def check_ends(A: SparseMatrix, X: Array, Y: Array, names: str = "XY") -> tuple[int, ...]:

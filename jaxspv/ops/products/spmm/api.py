@@ -53,7 +53,7 @@ def multiply(
     semiring = as_semiring(semiring)
     flip = not isinstance(A, (SparseMatrix, Graph))
     M, transposed = _operand(B if flip else A, flip)
-    X = array_of(A if flip else B)
+    X = array_of("A" if flip else "B", A if flip else B)
     if not M.unique:
         M = joined(M, semiring)
         transposed = M.T if M.compressed == 1 else None
@@ -66,7 +66,7 @@ def multiply(
     if isinstance(options.out, Stored):
         raise TypeError(f"`out` must be an array, as X is; got {type(options.out).__name__}.")
     how = _How(method, backend, bool(options.replace), flip)
-    out = None if options.out is None else jnp.asarray(options.out)
+    out = None if options.out is None else array_of("out", options.out)
     mask, accum = as_operand_mask(options.mask), as_accum(options.accum)
     operands = M, X, transposed, semiring, mask, accum, out
     if backend == "pallas" and not on_gpu(M):  # the operation says so

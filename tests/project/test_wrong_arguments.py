@@ -1,0 +1,100 @@
+"""Arguments of a wrong type, over the whole interface: one error that names the argument."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+
+A = jsp.from_dense(np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0], [0.0, 4.0, 5.0]]))
+X, ONES = jnp.arange(3.0), jnp.ones((3, 2))
+WRONG = {"text": "x", "object": object(), "dict": {}, "ragged": [[1], [2, 3]]}
+
+WRITES = {
+    "apply": (A, jsp.operators.abs),
+    "diag": (A,),
+    "ewise_add": (A, A),
+    "ewise_mult": (A, A),
+    "ewise_union": (A, A),
+    "extract": (A,),
+    "kron": (A, A),
+    "mxm": (A, A),
+    "mxv": (A, X),
+    "reduce": (A,),
+    "select": (A, jsp.operators.tril),
+    "transpose": (A,),
+    "vxm": (X, A),
+}
+OTHERS: dict[str, Any] = {
+    "apply": (A, jsp.operators.rowindex, {"thunk"}),
+    "bfs": (A, 0, {"backend", "method", "parents"}),
+    "choose_format": ({"A"},),
+    "closure": (A, {"star"}),
+    "eigenvector_centrality": (A, {"start", "tol", "max_iterations"}),
+    "ewise_union": (A, A, {"left_default", "right_default"}),
+    "fixpoint": (A, X, {"update", "backend"}),
+    "from_dense": (ONES, {"fill", "nse"}),
+    "from_edges": ([0, 1], [1, 2], {"values", "nse"}),
+    "katz_centrality": (A, {"alpha", "beta", "tol"}),
+    "label_propagation": (A, {"max_iterations", "backend"}),
+    "mxv": (A, {"x"}),
+    "pad": (A, {"n", "nse"}),
+    "pagerank": (A, {"damping", "tol", "personalization", "min_iterations", "max_iterations"}),
+    "prepare": (A, {"for_"}),
+    "soft_sssp": (A, 0, {"temperature"}),
+    "sssp": (A, 0, {"delta", "max_steps", "method"}),
+    "vector_from_dense": (X, {"fill", "nse"}),
+    "vector_from_entries": ([0, 1], [1.0, 2.0], 3, {"nse"}),
+}
+FINE = {("text", "for_"), ("dict", "for_"), ("text", "parents"), ("object", "parents")}
+FINE |= {("object", "backend"), ("object", "method")}  # words: an error of their own
+BY_NAME = [
+    (f, given, name, wrong)
+    for f, (*given, names) in OTHERS.items()
+    for name in sorted(names)
+    for wrong in WRONG
+    if (wrong, name) not in FINE
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("name", ["accum", "mask", "nse", "out", "replace"])
+@pytest.mark.parametrize("function", WRITES)
+def test_options_of_the_write_rule_are_named(function, name, wrong):
+    how = {name: WRONG[wrong], **({"axis": 1} if function == "reduce" else {})}
+    with pytest.raises((TypeError, ValueError), match=f"`{name}`"):
+        getattr(jsp, function)(*WRITES[function], **how)
+
+
+@pytest.mark.parametrize(("function", "given", "name", "wrong"), BY_NAME)
+def test_arguments_are_named(function, given, name, wrong):
+    with pytest.raises((TypeError, ValueError), match=f"`{name}`"):
+        getattr(jsp, function)(*given, **{name: WRONG[wrong]})
+
+
+@pytest.mark.parametrize("name", ["accum", "out", "nse", "replace"])
+def test_a_scalar_reduction_checks_options_without_use_too(name):
+    with pytest.raises((TypeError, ValueError), match=f"`{name}`"):
+        how: Any = {name: "x"}
+        jsp.reduce(A, **how)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_number_is_no_vector_to_write_into(axis):
+    with pytest.raises(ValueError, match=r"`out` must have the shape \(3,\)"):
+        jsp.reduce(A, axis=axis, out=300)
+    np.testing.assert_array_equal(
+        jsp.reduce(A, axis=axis, accum="plus", out=[1, 2, 3]),
+        np.array([1, 2, 3]) + np.asarray(A.todense()).sum(axis),
+    )
+
+
+@pytest.mark.parametrize("function", ["mxv", "vxm", "sddmm"])
+def test_texts_are_no_numbers(function):
+    texts = np.array(["a", "b", "c"])
+    given = {"mxv": (A, texts), "vxm": (texts, A), "sddmm": (A, texts, ONES)}[function]
+    name = "X" if function == "sddmm" else "x"
+    with pytest.raises(TypeError, match=f"`{name}` must be a number or an array of numbers"):
+        getattr(jsp, function)(*given)

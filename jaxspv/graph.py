@@ -352,6 +352,7 @@ def _with_transpose(graph: Graph, check: bool) -> Graph:
     inn, slots, same = transposed_with_slots(graph.out)
     if check and bool(same):
         return dataclasses.replace(graph, symmetric=True)
+    inn = dataclasses.replace(inn, overflow=np.array(inn.overflow))  # for `donate_argnums`
     inn, slots = to_device((inn, slots), graph.out.indices)
     return dataclasses.replace(graph, transposed=inn, inn_slots=slots)
 

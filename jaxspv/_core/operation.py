@@ -277,7 +277,15 @@ class Operation(Table):
             call = call.replace(where=call.where._replace(portable=True))
         rule = mlir.lower_fun(_inlined, multiple_results=True)
         ctx = ctx.replace(avals_in=bare)
-        return rule(ctx, *args, rule=self._run, platform=platform, call=call)
+        try:
+            return rule(ctx, *args, rule=self._run, platform=platform, call=call)
+        except KeyError as error:  # the token of an effect that the primitive does not have
+            if "Effect" not in str(error):
+                raise
+            raise NotImplementedError(
+                f"{self.name} takes no callbacks with `ordered=True` in functions of yours: its "
+                "forms run them in orders of their own. Leave `ordered` out."
+            ) from error
 
     def _run(self, *leaves: Any, platform: str, call: Call) -> list[Array]:
         """The results of the form for a platform; traced while lowering."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.eager.arrays import single
 from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid
 from ..algebra.operators import as_binary, plus, times
@@ -143,6 +144,6 @@ def _joined(places: Places, A: Any, B: Any, op: Any, defaults: Any, options: Opt
     op = op.op if isinstance(op, Monoid) else as_binary(op)
     how: dict[str, Any] = {"places": places, "slots": slots_for(A, B, places)}
     named = zip(("left_default", "right_default"), defaults, (A, B), strict=False)
-    given = [number(name, d, M.dtype) for name, d, M in named]
+    given = [single(name, number(name, d, M.dtype)) for name, d, M in named]
     operands = (A, B, op, *given)
     return call(join, operands, options, static=how, format=format_of(A), dense=True)

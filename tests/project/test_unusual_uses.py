@@ -305,3 +305,53 @@ def test_bits_without_values_as_operands():
     blocks = jsp.learning.unbatch(jsp.learning.block_diag([A, A], format="csr"), [A, A])
     np.testing.assert_array_equal(blocks[1].todense(), dense)
     assert [M.format for M in jsp.learning.unbatch(A, [A])] == ["csr"]
+
+
+def random_matrix(n=8):
+    rng = np.random.default_rng(0)
+    return np.where(rng.random((n, n)) < 0.4, rng.random((n, n)), 0).astype(np.float32)
+
+
+@pytest.mark.parametrize("purpose", ["bfs", "sssp", "pagerank", "mxv"])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_prepared_graphs_are_donated(purpose, symmetric):
+    """XLA refuses a buffer that occurs twice in what is donated."""
+    dense = random_matrix()
+    dense = dense + dense.T if symmetric else dense
+    want = csgraph.dijkstra(dense, indices=0)
+    G = jsp.prepare(jsp.from_dense(dense), for_=purpose)
+    assert len({id(leaf) for leaf in jax.tree.leaves(G)}) == len(jax.tree.leaves(G))
+    doubled = jax.jit(lambda G, d: G.with_data(d * 2), donate_argnums=0)
+    H = doubled(G, jnp.array(np.asarray(G.data)))
+    np.testing.assert_allclose(jsp.sssp(H, 0).distances, 2 * want, rtol=1e-5)
+
+
+def test_callbacks_in_functions_of_a_user():
+    dense, x = random_matrix(), np.arange(1, 9, dtype=np.float32)
+    A, seen = jsp.from_dense(dense), []
+
+    def on_host(a, b):
+        kind = jax.ShapeDtypeStruct(jnp.broadcast_shapes(a.shape, b.shape), a.dtype)
+        return jax.pure_callback(np.multiply, kind, a, b, vmap_method="broadcast_all")
+
+    def noted(old, y, *_):
+        jax.debug.callback(seen.append, y.sum())
+        return y * 0.1 + 1
+
+    def in_order(a, b):
+        jax.debug.callback(seen.append, a, ordered=True)
+        return a * b
+
+    S = jsp.semiring(jsp.monoids.plus, on_host)
+    np.testing.assert_allclose(jsp.mxv(A, x, S), dense @ x, rtol=1e-5)
+    np.testing.assert_allclose(jsp.mxm(A, A, S).todense(), dense @ dense, rtol=1e-5)
+    found = jsp.fixpoint(A, x, update=noted, until=jsp.until.max_iterations(3)).x
+    jax.effects_barrier()
+    for _ in range(3):
+        x = x @ dense * 0.1 + 1
+    np.testing.assert_allclose(found, x, rtol=1e-4)
+    assert len(seen) == 3
+    S = jsp.semiring(jsp.monoids.plus, in_order)
+    for call in (lambda: jsp.mxv(A, x, S), lambda: jax.jit(lambda M: jsp.mxm(M, M, S, nse=64))(A)):
+        with pytest.raises(NotImplementedError, match="ordered=True"):
+            call()

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.eager.arrays import array_of, is_eager, on_accelerator, single
+from ..._core.eager.arrays import array_of, is_eager, on_accelerator
 from ..._core.eager.programs import one_program
 from ..._core.indices import alike, one_value, widened, with_index_dtype
 from ...algebra.masks import Mask, as_mask
@@ -207,7 +207,7 @@ def number(name: str, x: Any, dtype: Any) -> Any:
     if isinstance(x, np.generic) and x.dtype.kind in "iu":
         return narrow(np.asarray(x))
     if not isinstance(x, (int, float, complex)):
-        return single(name, x)
+        return array_of(name, x)
     if not beyond(x, jax.dtypes.canonicalize_dtype(int)):
         return x
     if beyond(x, dtype):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import jax
@@ -61,8 +61,26 @@ def situation() -> Situation:
 
 
 def inside(where: Situation) -> contextlib.AbstractContextManager[None]:
-    """A context in which traces are for this situation."""
-    return _SITUATION(where)
+    """A context in which traces are for this situation, by JAX's default rules of promotion.
+
+    Stricter rules are for a user's code: under "strict" not even an int32 plus a bool is allowed.
+    """
+    config: Any = jax.config
+    rules = config.jax_numpy_dtype_promotion, config.jax_numpy_rank_promotion
+    return _SITUATION(where) if rules == ("standard", "allow") else _inside_by_default(where)
+
+
+@contextlib.contextmanager
+def default_promotion() -> Iterator[None]:
+    """A context in which JAX's default rules of promotion hold; a decorator of what is jitted."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+@contextlib.contextmanager
+def _inside_by_default(where):
+    with default_promotion(), _SITUATION(where):
+        yield
 
 
 def using(backend: Backend | None) -> contextlib.AbstractContextManager[None]:

@@ -239,7 +239,7 @@ def _parity(even: bool) -> Form:
 
     def segmented(terms: Array, segments: Array, count: int, *_) -> Array:
         start = jnp.zeros(count, jnp.int32)
-        return (start.at[segments].add(terms ^ even, **_DROP) % 2 == 1) ^ even
+        return (start.at[segments].add((terms ^ even).astype(jnp.int32), **_DROP) % 2 == 1) ^ even
 
     return Form(whole, segmented)
 

@@ -230,13 +230,13 @@ def k_best(k: int) -> Semiring:
         if k > RANKED:
             return whole(tuple(jnp.stack([a, b]) for a, b in zip(x, y, strict=True)))
         (c, i, r), (d, j, s) = ([lax.stop_gradient(v) for v in lists] for lists in (x, y))
-        c, i, r = c[:, None], i[:, None], r[:, None]
+        (c, i, r), (d, j, s) = (v[:, None] for v in (c, i, r)), (v[None] for v in (d, j, s))
         before = (c < d) | ((c == d) & ((i < j) | ((i == j) & (r <= s))))
-        place = jnp.arange(k)
+        place = jnp.arange(k, dtype=jnp.int32)
         of_x = place + jnp.sum(~before, 1, dtype=jnp.int32)
         of_y = place + jnp.sum(before, 0, dtype=jnp.int32)
-        there = jnp.concatenate([of_x, of_y]) == place[:, None]
-        at = jnp.sum(jnp.where(there, jnp.arange(2 * k), 0), 1)
+        there = jnp.concatenate([of_x, of_y])[None] == place[:, None]
+        at = jnp.sum(jnp.where(there, jnp.arange(2 * k)[None], 0), 1)
         return tuple(jnp.concatenate([a, b])[at] for a, b in zip(x, y, strict=True))
 
     def extended(path, edge):
@@ -310,7 +310,7 @@ def _merged(terms, k, least, spread):
         for v in (edges[slot, at], ranks[slot, at], slot):
             wins &= v == spread(least(jnp.where(wins, v, _BIG)))
         won = jnp.minimum(least(jnp.where(wins, slot, _BIG)), size)
-        return head + wins, (won, take(head, won))
+        return head + wins.astype(head.dtype), (won, take(head, won))
 
     _, (slots, heads) = lax.scan(take_one, jnp.zeros(size, jnp.int32), length=k)
     return jnp.moveaxis(slots, 0, -1), jnp.moveaxis(heads, 0, -1)

@@ -241,8 +241,8 @@ def _second(x, y):
 def _logaddexp(x, y):
     """`log(exp x + exp y)`, whose derivative at (-inf, -inf) is 0 and not NaN."""
     nothing = (x == -jnp.inf) & (y == -jnp.inf)
-    total = jnp.logaddexp(jnp.where(nothing, 0, x), jnp.where(nothing, 0, y))
-    return jnp.where(nothing, -jnp.inf, total)
+    total = jnp.logaddexp(*(jnp.where(nothing, jnp.zeros_like(v), v) for v in (x, y)))
+    return jnp.where(nothing, jnp.full_like(total, -jnp.inf), total)
 
 
 def _reversed(fn):

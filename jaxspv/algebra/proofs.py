@@ -126,13 +126,13 @@ def _proofs(k: int, facts: int) -> Semiring:
         return likeliest(*(jnp.concatenate([a, b]) for a, b in zip(x, y, strict=True)))
 
     def mul(x, y, logs):
-        bits = (x[1][:, None] | y[1]).reshape(k * k, words)
-        there = ((x[0][:, None] > -jnp.inf) & (y[0] > -jnp.inf)).reshape(-1)
+        bits = (x[1][:, None] | y[1][None]).reshape(k * k, words)
+        there = ((x[0][:, None] > -jnp.inf) & (y[0][None] > -jnp.inf)).reshape(-1)
         return likeliest(jnp.where(there, weight(bits, logs), -jnp.inf), bits)
 
     def lift(ids, logs):
         ids, logs = jnp.asarray(ids), jnp.asarray(logs)
-        word = jnp.arange(words) == ids[:, None] // 32
+        word = jnp.arange(words)[None] == ids[:, None] // 32
         bit = jnp.left_shift(jnp.uint32(1), (ids % 32).astype(jnp.uint32))
         own = jnp.where(word & (ids[:, None] >= 0), bit[:, None], jnp.uint32(0))
         bits = jnp.zeros((ids.shape[0], k, words), jnp.uint32).at[:, 0].set(own)

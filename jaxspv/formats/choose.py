@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.eager.arrays import is_eager, on_accelerator
+from .._core.platforms import default_promotion
 from . import CSR, SparseMatrix
 from .base import ours
 from .sell import SLICE, WINDOW
@@ -157,6 +158,7 @@ def on_diagonals(row: Array, col: Array, shape: tuple[int, int]) -> Array:
 
 
 @functools.partial(jax.jit, static_argnums=1)
+@default_promotion()
 def _lengths(row: Array, m: int) -> tuple[Array, ...]:
     size = jnp.zeros(m, jnp.int32).at[row].add(1, mode="drop")
     entries, longest = jnp.sum(size.astype(jnp.float32)), jnp.max(size, initial=0)

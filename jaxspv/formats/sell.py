@@ -79,7 +79,7 @@ class SELL(PaddedRows):
         m, n = self.stored_shape
         if self.nse == 0:
             return self.indices, self.indices
-        lanes = self.slices()[:, None] * self.C + jnp.arange(self.C, dtype=jnp.int32)
+        lanes = self.slices()[:, None] * self.C + jnp.arange(self.C, dtype=jnp.int32)[None]
         order = jnp.asarray(with_pattern(self).order)
         row = order.at[lanes.reshape(-1)].get(mode="fill", fill_value=m)
         row = jnp.where(self.indices < n, row, m)

@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.eager.arrays import on_accelerator
+from .._core.platforms import default_promotion
 from ..construct.edges import sort_pairs, unique_host
 from ..construct.from_arrays import as_format
 from ..formats import COO, FORMATS
@@ -77,6 +78,7 @@ def check_odds(a: float, b: float, c: float) -> None:
 
 
 @functools.partial(jax.jit, static_argnames=("scale", "shape", "odds", "permute", "sharding"))
+@default_promotion()
 def rmat_edges(
     key: Any,
     scale: int,

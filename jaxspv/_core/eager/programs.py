@@ -100,7 +100,8 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
     """
     leaves, tree = jax.tree.flatten(operands)
     if not is_eager(*leaves):
-        return fn(*operands, **static)
+        with inside(situation()):
+            return fn(*operands, **static)
     name = static.get("rule", fn).__name__.strip("_")
     leaves = [x if isinstance(x, jax.Array) else number_on_device(x) for x in leaves]
     try:

@@ -88,7 +88,7 @@ def with_lengths(graph: Graph) -> Graph:
 
 def _revalue(layout: Any, graph: Graph) -> Any:
     """Keeps the bucket widths in proportion to the mean weight; negative weights: one bucket."""
-    count = jnp.maximum(graph.out.count, 1)
+    count = jnp.maximum(graph.out.count, 1).astype(jnp.float32)
     valid = jnp.arange(graph.nse) < graph.out.count
     weights = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
     mean = jnp.sum(weights.astype(jnp.float32)) / count

@@ -96,7 +96,7 @@ class Tiled(SparseMatrix):
         """(nse - r,) int32 local indices `nt * (row % nt) + col % nt`, unpacked."""
         each = 4 if self.nt == 16 else 2
         shift = jnp.arange(each, dtype=jnp.uint32) * (32 // each)
-        parts = (self.packed[:, None] >> shift) & jnp.uint32(2 ** (32 // each) - 1)
+        parts = (self.packed[:, None] >> shift[None]) & jnp.uint32(2 ** (32 // each) - 1)
         return parts.reshape(-1)[: self.nse - self.rest_row.shape[0]].astype(jnp.int32)
 
     @property

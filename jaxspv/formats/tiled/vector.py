@@ -172,7 +172,7 @@ class BitVector(NoValue):
         (n,) = flags.shape
         spread = jnp.pad(flags, (0, -n % 64)).reshape(-1, 32).astype(jnp.uint32)
         shift = jnp.arange(32, dtype=jnp.uint32)
-        return cls(jnp.sum(spread << shift, axis=1, dtype=jnp.uint32), (n,))
+        return cls(jnp.sum(spread << shift[None], axis=1, dtype=jnp.uint32), (n,))
 
     def todense(self) -> Bool[Array, " n"]:
         """(n,) bool."""

@@ -15,6 +15,7 @@ from jax import Array, lax
 from ..._core.eager.kept import kept
 from ..._core.indices import within
 from ..._core.loops import batch_max, fori_loop, while_loop
+from ..._core.platforms import default_promotion
 from ..._core.pytree import is_concrete, result_tuple
 from ...algorithms.common.sources import refuse_names
 from ...construct.arguments import check_range, checked_indices
@@ -222,6 +223,7 @@ def check_nodes(name: str, nodes: Any, n: int) -> Array:
 
 
 @functools.partial(jax.jit, static_argnums=(4, 5))
+@default_promotion()
 def _sampled(key, G: Graph, nodes, weights, sizes, replace) -> Neighbors:
     found, places = [], []
     for hop, size in zip(jax.random.split(key, len(sizes)), sizes, strict=True):

@@ -84,7 +84,7 @@ def test_a_monotone_update_with_the_number_of_the_step(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_missing_element_passes_nothing_on(method):
     """min_second would bring the weight of every edge, also from elements that are not there."""
-    A = jsp.from_edges([0, 1, 3], [1, 2, 2], [5.0, 7.0, 1.0], shape=(4, 4))
+    A = jsp.from_edges([0, 1, 3], [1, 2, 2], np.float32([5, 7, 1]), shape=(4, 4))
     found = jsp.fixpoint(A, start(0, 4), jsp.semirings.min_second, monotone=True, method=method)
     assert found.x.tolist() == [0, 5, 7, np.inf]
     found = jsp.fixpoint(A, start(0, 4, np.int32), jsp.semirings.min_secondi, monotone=True)

@@ -30,7 +30,7 @@ def padded():
 @pytest.mark.parametrize("values,vector", [(True, True), (True, False), (False, True)])
 def test_both_cotangents(values, vector, stored_rows):
     A = padded()
-    w, x = jnp.array([1.0, 2, 3, 4]), jnp.array([5.0, 6, 7, 8])
+    w, x = jnp.array([1, 2, 3, 4], A.dtype), jnp.array([5, 6, 7, 8], A.dtype)
     by_values, by_vector = csr_vjp(
         A.indptr,
         A.indices,

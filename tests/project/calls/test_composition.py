@@ -345,7 +345,7 @@ def test_exported_programs_name_classes_as_users_do(name):
 
 
 @pytest.mark.parametrize("branch", [
-    lambda A, s: jsp.bfs(A, s).levels.astype(jnp.float32),
+    lambda A, s: jsp.bfs(A, s).levels.astype(float),
     lambda A, s: jsp.vxm(jsp.vector_from_entries([0, 1], [1.0, 2.0], 5), A).todense() * s,
 ], ids=["bfs", "vxm"])  # fmt: skip
 def test_branches_of_a_batched_index_take_what_they_capture(branch):

@@ -174,6 +174,32 @@ def test_debug_nans_and_x64_are_seen():
     assert (A @ X).dtype == jnp.float32
 
 
+STRICT = CALLS | {
+    "vmap of bfs": lambda A, s: jax.vmap(lambda t: jsp.bfs(A, t).levels)(jnp.arange(4)),
+    "products": lambda A, s: jsp.ewise_add(A @ A, A).todense(),
+    "log_plus": lambda A, s: jsp.mxv(A, X, jsp.semirings.log_plus),
+    "k_best": lambda A, s: k_best(A, jsp.semirings.k_best(2)),
+    "slope": lambda A, s: jax.grad(lambda d: jsp.pagerank(A.with_data(d)).scores[0])(A.data),
+    "samples": lambda A, s: jsp.learning.sample_neighbors(jax.random.key(0), A, [0, 1], (3,)),
+    "sell": lambda A, s: A.asformat("sell").todense(),
+}
+
+
+def k_best(A, semiring):
+    walks = A.with_data(semiring.lift(A.data))
+    return jsp.closure(walks, semiring, start=0, until=jsp.until.max_iterations(3)).x
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_strict_rules_of_promotion_are_for_the_code_of_users(name):
+    want = STRICT[name](A, 1)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        for found in (STRICT[name](A, 1), jax.jit(STRICT[name])(A, 1)):
+            jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5), found, want)
+        with pytest.raises(ValueError, match="promotion"):
+            jsp.bfs(A, 0).levels + X
+
+
 @pytest.mark.parametrize("wrap", ["jit", "grad", "vmap"])
 def test_functions_of_a_user_may_capture_what_is_traced(wrap):
     def loss(t):

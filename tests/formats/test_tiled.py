@@ -185,7 +185,7 @@ def test_tiled_vectors(nt):
 
 
 def test_a_tiled_vector_without_room_says_so():
-    x = jsp.vector_from_entries([1, 40, 80], [1.0, 2.0, 3.0], 100)
+    x = jsp.vector_from_entries([1, 40, 80], np.float32([1, 2, 3]), 100)
     t = jsp.TiledVector.from_sparse(x, 16, tiles=2)
     assert bool(t.overflow) and t.to_sparse(4).indices.tolist() == [1, 40, 100, 100]
     assert repr(t) == "TiledVector(float32[32], shape=(100,), nt=16)"

@@ -60,7 +60,7 @@ def _attended(backend, A, operands, V, *, score) -> tuple[Array, Array]:
     m, own = A.shape[0], ends.entries(leaves)
 
     def scores(row, col, own):
-        return wide(ends.at(ends.local(leaves, row, col, own)))
+        return ends.at(ends.local(leaves, row, col, own)).astype(dtype)  # under x64 a bias is wider
 
     def largest(peak, row, col, own):
         return peak.at[row].max(scores(row, col, own), mode="drop"), None

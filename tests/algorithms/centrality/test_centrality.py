@@ -75,8 +75,8 @@ def test_thread_blocks_count_the_same(monkeypatch, symmetric, endpoints):
     A = random_matrix(30, 70, 3, symmetric=symmetric)
     how = {"weighted": False, "endpoints": endpoints}
     for G in (Graph(jsp.from_scipy(A)), jsp.prepare(jsp.from_scipy(A), for_=())):
-        found = api._blocks(G, jnp.arange(0, 30, 3), **how)
-        want = api._batches(G, jnp.arange(0, 30, 3), **how)
+        sources = jnp.arange(0, 30, 3, dtype=jnp.int32)
+        found, want = (run(G, sources, **how) for run in (api._blocks, api._batches))
         np.testing.assert_allclose(found.scores, want.scores, rtol=1e-5, atol=1e-5)
         assert not found.overflow
 

@@ -93,7 +93,9 @@ def _ends(backend, A, operands, V, score) -> tuple[ByEntry, list[Any]]:
 def _weights(s: Array, row: Array, level: Array) -> Array:
     """The weight of each entry from its score and the (m, heads) `level` of its row."""
     return jnp.where(
-        broadcast_rows(row < level.shape[0], s), jnp.exp(wide(s) - take(level, row)), 0
+        broadcast_rows(row < level.shape[0], s),
+        jnp.exp(s.astype(level.dtype) - take(level, row)),
+        0,
     )
 
 
@@ -140,7 +142,7 @@ def _pushed(backend, A, operands, V, result, parts, *, score, live):
         if by_score:
             s, ds = ends.moved(local, ends.local(dots, row, col, own_dots, 0))
             p = _weights(s, row, level)
-            moved = jnp.where(p > 0, p * wide(ds), 0)
+            moved = jnp.where(p > 0, p * ds.astype(p.dtype), 0)
             sums = sums[0].at[row].add(moved, mode="drop"), sums[1]
             terms += moved[..., None] * take(V, col).astype(moved.dtype)
         else:

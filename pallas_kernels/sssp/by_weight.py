@@ -49,9 +49,7 @@ class Below(State):
 
     ceiling: Any  # labels above it are neither stored nor relaxed; MAX: there is none
     floor: Any  # labels up to it are final, and edges that lead there were relaxed
-    stage: (
-        Any  # LOOKED: `edges` are those of the vertices below the ceiling; PULLING: a pull is next
-    )
+    stage: Any  # LOOKED: `edges` are of the vertices below the ceiling; PULLING: a pull is next
     known: Any  # `edges` of the stage LOOKED before
     rises: Any  # of the ceiling
     stride: Any  # doublings of the width by which it rises

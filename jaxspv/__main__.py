@@ -2,6 +2,9 @@
 
 import sys
 
-from .cli._jaxspv_command import main
+try:
+    from .cli._jaxspv_command import main
+except ModuleNotFoundError:  # in a wheel it stands at the top alone
+    from _jaxspv_command import main
 
 sys.exit(main())

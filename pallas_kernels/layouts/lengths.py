@@ -9,8 +9,8 @@ import numpy as np
 from .adjacency import degree_sizes, is_low_degree, low_degree_arrays
 from .ragged import I32, module_of, of_numbers, owners, program, sort_pairs, starts_of, take, write
 
-CLASSES = 8  # of weight, in a row
-BOUNDS = (1 / 32, 1 / 16, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2)  # of the classes, as quantiles
+BOUNDS = (1 / 32, 1 / 16, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2)  # of classes of weight, as quantiles
+CLASSES = len(BOUNDS) + 1  # of weight, in a row
 ORDERED_MEAN, ORDERED_LEAST = 16, 1 << 23  # edges a vertex, and edges, from which rows are ordered
 SAMPLE = 1 << 14  # weights from which the quantiles are taken
 

@@ -16,7 +16,7 @@ Measured (H200): rmat18 (19.4M entries, prepared or not), one bucket after the o
 in 0.58 ms, 0.48 TB/s of the 4.3 of a copy, reads 1.9 TB/s from L2, does 1.9M atomics and issues in
 20% of the slots; no throughput limit, but chains of accesses in 41 rounds and splits. With joined
 rounds, 18 of them, 0.47 ms; rmat21 2.38 (2.98 before), of which one gather an entry takes 1.4
-(117 G/s) and parents 0.4.
+(117 G/s) and parents 0.4 (by records of slots, one gather more a vertex and weight).
 """
 
 import functools

@@ -25,7 +25,7 @@ and for each ceiling the labels and offsets of all vertices, twice.
 Measured (H200, ms, one bucket after the other before): rmat21 from its hub 2.46 -> 1.36, from
 another vertex 3.30 -> 1.50; rmat18 0.54 -> 0.39 and 0.61 -> 0.60. Of the 1.24 in the kernel the
 pushes below the ceiling take 0.57, the look and the choice 0.08, the pull 0.13, the rest of the
-search 0.22, parents 0.23.
+search 0.22, parents 0.23 (when orphans still queued their whole rows; not measured since).
 """
 
 import dataclasses

@@ -12,6 +12,7 @@ from jax import Array, lax
 
 from pallas_kernels.layouts.adjacency import Adjacency
 
+from ..._core.loops import while_going
 from ...formats.base import search_rows
 from ...formats.csr import sort_by
 from ...ops.products.spmv.xla import csr_spmv
@@ -102,7 +103,7 @@ def word_levels(
     words = jnp.sum(jnp.where(at_source, bit, 0), axis=0, dtype=jnp.uint32)
     levels = jnp.where(at_source, jnp.int32(0), jnp.int32(-1))
     first = jnp.int32(0), words, words, levels, some(words)
-    return lax.while_loop(lambda c: c[4], step, first)[3]
+    return while_going(step, first)[3]
 
 
 def of_each(rule: Callable[..., Array], graph: Adjacency, sources: Array, levels: Array) -> Array:

@@ -8,9 +8,9 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
-from ..._core.loops import batch_any
+from ..._core.loops import while_going
 from ..._core.operation import Operation, typed
 from ...algebra.semirings import min_plus
 from ...formats.base import search_rows
@@ -113,7 +113,7 @@ def relax(
         return new, steps + moving, moving & jnp.any(new != d) & (steps + 1 < most)
 
     first = (jnp.where(at_source, jnp.zeros_like(top), top), jnp.int32(0), jnp.bool_(most > 0))
-    d, steps, _ = lax.while_loop(lambda c: batch_any(c[2]), step, first)
+    d, steps, _ = while_going(step, first, together=True)
     still = jnp.all(jnp.minimum(d, mxv(pull, d, min_plus)) == d)
     out = OutEdges.of(graph.out)
     tree = shortest_path_tree(out, d, source) if parents else None

@@ -47,6 +47,7 @@ class BreadthFirst {
       ++depth;
       if (in_ && pull_is_cheaper()) pull(depth);
       else if (team_.size() > 1 && tail_ - head_ >= kAlone) push_together(depth);
+      else if (tail_ - head_ < kThin) push_thin(depth);
       else push_alone(depth);
       if (tail_ == before) return depth;
     }
@@ -55,6 +56,7 @@ class BreadthFirst {
 
  private:
   static constexpr int64_t kAlone = 4096;  // vertices of a level from which on threads share it
+  static constexpr int64_t kThin = 8;      // vertices of a level, as on a path
   static constexpr Id kNarrow = 64;        // below n / kNarrow vertices a level is pushed unasked
 
   // Costs whose ratios matter: an edge pushed 14, an in-neighbour looked at 8, a vertex passed by 4.
@@ -66,6 +68,22 @@ class BreadthFirst {
     const double m = double(out_.entries()), n = double(n_);
     const double looks = std::min(m / (edges + 1), m / n);
     return 14 * edges > 0.2 * n + (n - double(tail_)) * (4 + 8 * looks);
+  }
+
+  // The processor guesses whether a neighbour was reached and reads on: the next level waits for nothing.
+  void push_thin(Id depth) {
+    front_known_ = false;
+    for (const int64_t end = tail_; head_ < end; ++head_) {
+      const Id u = queue_[head_];
+      for (Id e = out_.begin(u), stop = out_.end(u); e < stop; ++e) {
+        const Id v = out_.idx[e];
+        if (!out_.holds(v) || reached_[v]) continue;
+        reached_[v] = 1;
+        level_[v] = depth;
+        if (parent_) parent_[v] = u;
+        queue_[tail_++] = v;
+      }
+    }
   }
 
   // A neighbour is appended without a branch on whether it was seen, which would be guessed wrong too

@@ -108,7 +108,7 @@ inline void advise_large_pages([[maybe_unused]] void* data, [[maybe_unused]] siz
 #if defined(__linux__)
   constexpr uintptr_t kPage = uintptr_t(2) << 20;
   const uintptr_t first = (uintptr_t(data) + kPage - 1) & ~(kPage - 1), end = (uintptr_t(data) + bytes) & ~(kPage - 1);
-  if (bytes >= 2 * kPage) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 #endif
 }
 

@@ -24,10 +24,13 @@ inline void eccentricities(Team& team, const Matrix& g, List<const Id> sources, 
 
 // Returns the diameter of the component of `start`, of a symmetric g, in at most `limit` searches; how
 // many they were and the vertices reached. `given`: whether `start` counts, else a vertex of largest
-// degree is the first. From a vertex of eccentricity e, that of one at distance d is within
-// max(e - d, d) and e + d. Searches start alternately where the upper bound is largest and where the
-// lower one is smallest.
-// Takes, Kosters, "Determining the diameter of small world networks", CIKM 2011.
+// degree is the first. From a vertex of eccentricity e, that of one at distance d is at least
+// max(e - d, d). A pair farther apart than all found has two open ends; if no open vertex is farther
+// than o, that at distance d is at most o + d from another. Open are those whose least such bound is
+// above what was found. Searches start alternately where it is largest and where the lower one is
+// smallest.
+// Takes, Kosters, "Determining the diameter of small world networks", CIKM 2011; of pairs: Crescenzi et
+// al., "On computing the diameter of real-world undirected graphs", Theor. Comput. Sci. 514, 2013.
 inline void diameter(Team& team, const Matrix& g, Id start, Id limit, bool given, Id& found, Id& searches,
                      Id& reached) {
   constexpr Id kMost = std::numeric_limits<Id>::max();
@@ -42,13 +45,15 @@ inline void diameter(Team& team, const Matrix& g, Id start, Id limit, bool given
     const Id far = std::max(0, search.run(start, [](Id, int64_t width) { return width == 0; }) - 1);
     found = std::max(found, far);
     reached = 0;
-    Id widest = -1, nearest = -1;
+    Id widest = -1, nearest = -1, open = 0;
+    for (Id v = 0; v < g.rows; ++v)
+      if (high[v] > found) open = std::max(open, level[v]);
     for (Id v = 0; v < g.rows; ++v) {
       const Id d = level[v];
       if (d < 0) continue;
       ++reached;
       low[v] = std::max(low[v], std::max(far - d, d));
-      high[v] = std::min(high[v], Id(std::min<int64_t>(int64_t(far) + d, kMost)));
+      high[v] = std::min(high[v], Id(std::min<int64_t>(int64_t(open) + d, kMost)));
       if (high[v] <= found) continue;
       if (widest < 0 || high[v] > high[widest]) widest = v;
       if (nearest < 0 || low[v] < low[nearest]) nearest = v;

@@ -1,6 +1,7 @@
 // Sparse times sparse, row by row, rows of the result in order. Gustavson, "Two fast algorithms for
 // sparse matrices: multiplication and permuted transposition", ACM TOMS 4 (3), 1978.
 #pragma once
+#include <atomic>
 #include <vector>
 
 #include "row_sums.h"
@@ -98,10 +99,10 @@ void expand(const Terms<T>& terms, const Matrix& a, const Matrix& b, Id last, Pr
 
 // visit(i, column, value, count, whole, few) for rows [begin, end) in order: their products that are
 // allowed, of a long row in parts, of which the last one makes it whole; few: at most kFew with those
-// that are not allowed, which does not depend on the threads.
+// that are not allowed, which does not depend on the threads. `visit` may bring `end` nearer.
 template <class T, class Visit>
 void each_row(const Terms<T>& terms, const Matrix& a, const Matrix& b, const Allowed& allowed, Id begin,
-              Id end, const Visit& visit) {
+              const Id& end, const Visit& visit) {
   Filter filter(allowed, b.columns);
   Products<T> p;
   p.next = a.ptr[begin];
@@ -124,17 +125,24 @@ void each_row(const Terms<T>& terms, const Matrix& a, const Matrix& b, const All
   }
 }
 
-// The first entry of A B in each block of rows, and behind them the number of all.
-inline std::vector<int64_t> begins(Team& team, const Matrix& a, const Matrix& b, const Allowed& allowed, int64_t block) {
+// The first entry of A B in each block of rows, and behind them the number of all. Where these are more
+// than `most` it counts no further: the square of a star has as many as there are pairs of vertices.
+inline std::vector<int64_t> begins(Team& team, const Matrix& a, const Matrix& b, const Allowed& allowed, int64_t block,
+                                   int64_t most = INT64_MAX) {
   std::vector<int64_t> count(a.rows / block + 2, 0);
+  std::atomic<int64_t> all{0};
   team.blocks(a.rows, block, [&](int64_t begin, int64_t end, int) {
+    if (all > most) return;
     std::vector<Id> stamp(b.columns, -1);
     int64_t mine = 0;
+    Id stop = Id(end);
     const Terms<Id> terms{a.idx, b.idx, 0, expand<First, Id>, nullptr, nullptr, nullptr};
-    each_row(terms, a, b, allowed, Id(begin), Id(end), [&](Id i, const Id* column, const Id*, Id n, bool, bool) {
+    each_row(terms, a, b, allowed, Id(begin), stop, [&](Id i, const Id* column, const Id*, Id n, bool, bool) {
       for (Id c = 0; c < n; ++c) mine += stamp[column[c]] != i, stamp[column[c]] = i;
+      if (mine > most) stop = i;
     });
     count[begin / block + 1] = mine;
+    all += mine;
   });
   for (size_t p = 1; p < count.size(); ++p) count[p] += count[p - 1];
   return count;
@@ -146,7 +154,7 @@ inline int64_t rows_in_block(const Team& team, const Matrix& a) {
 
 // The entries of A B.
 inline int64_t count_product(Team& team, const Matrix& a, const Matrix& b, const Allowed& allowed) {
-  return begins(team, a, b, allowed, rows_in_block(team, a)).back();
+  return begins(team, a, b, allowed, rows_in_block(team, a), INT32_MAX).back();
 }
 
 template <class Add, class Mul, class T>

@@ -8,6 +8,7 @@ from graph_cases import named, networkx_of, random_matrix
 
 import jaxspv as jsp
 from jaxspv import verify
+from jaxspv._core.platforms import using
 
 
 @pytest.mark.parametrize("name", ["karate", "jazz", "minnesota"])
@@ -37,6 +38,26 @@ def test_all_of_them_with_ghosts():
     center = np.flatnonzero(found.values == found.radius)
     assert sorted(center.tolist()) == sorted(networkx.center(g))
     assert int(jax.jit(jsp.diameter)(H).diameter) == networkx.diameter(g)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "xla"])
+def test_diameters_of_random_graphs(backend):
+    rng = np.random.default_rng(3)
+    for n, p in [(30, 0.06), (30, 0.15), (40, 0.04), (40, 0.2)] * 4:
+        g = networkx.gnp_random_graph(n, p, seed=int(rng.integers(1 << 30)))
+        part = g.subgraph(networkx.node_connected_component(g, 0))
+        with using(backend):
+            A = jsp.pad(jsp.from_networkx(g), n=41, nse=500)
+            assert int(jsp.diameter(A, 0).diameter) == networkx.diameter(part)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "xla"])
+def test_leaves_of_two_hubs_need_no_search_each(backend):
+    hubs, leaves = np.repeat([0, 1], 298), np.tile(np.arange(2, 300), 2)
+    A = jsp.from_edges(np.r_[hubs, leaves], np.r_[leaves, hubs])
+    with using(backend):
+        wide = jsp.diameter(A)
+    assert (int(wide.diameter), int(wide.searches)) == (2, 2)
 
 
 def test_parts_that_do_not_reach_each_other():

@@ -137,9 +137,11 @@ def _words(graph: Graph, vertices: Array) -> tuple[Array, Array]:
 def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None = None) -> Diameter:
     """The largest distance in an undirected graph, by bounds that searches draw closer.
 
-    A search from v with eccentricity e puts that of u between `max(e - d, d)` and `e + d`, d the
-    distance of u. Searches start alternately from the vertex of the largest upper bound and of the
-    smallest lower bound, until no upper bound is above the largest eccentricity found.
+    A search from v with eccentricity e puts that of u at `max(e - d, d)` or above, d the distance of
+    u. A pair farther apart than all found so far has two ends that are open: u is as long as its
+    upper bound is above that. No open vertex is farther from u than `o + d`, o the largest distance
+    of one from v: the upper bound. Searches start alternately from the vertex of the largest upper
+    bound and of the smallest lower bound, until none is open.
 
     Args:
         G: a `Graph` from `prepare(A, for_="bfs")` or a square sparse matrix with a symmetric
@@ -157,7 +159,9 @@ def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None 
 
     Cost: a search each; a handful on most graphs, n at worst.
 
-    Source: Takes, Kosters, "Determining the diameter of small world networks", CIKM 2011.
+    Source: Takes, Kosters, "Determining the diameter of small world networks", CIKM 2011; bounds of
+    pairs: Crescenzi et al., "On computing the diameter of real-world undirected graphs",
+    Theoretical Computer Science 514, 2013.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_edges([0, 1, 1, 2], [1, 0, 2, 1], shape=(3, 3))
@@ -206,7 +210,8 @@ def _by_bounds(graph: Graph, start: Array | None, limit: Array) -> tuple[Array, 
         reached = levels >= 0
         far = jnp.max(levels, initial=0)
         low = jnp.where(reached, jnp.maximum(low, jnp.maximum(far - levels, levels)), 0)
-        high = jnp.where(reached, jnp.minimum(high, far + levels), -1)
+        farthest_open = jnp.max(jnp.where(high > most, levels, 0))
+        high = jnp.where(reached, jnp.minimum(high, farthest_open + levels), -1)
         low, high = low.at[v].set(far), high.at[v].set(far)
         most = jnp.maximum(most, far)
         open_ = reached & (high > most)

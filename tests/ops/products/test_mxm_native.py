@@ -68,3 +68,12 @@ def test_columns_far_apart(n):
     np.testing.assert_array_equal(got.data, want.data)
     cut = jax.jit(lambda A: jsp.mxm(A, A, nse=want.nnz - 7))(A)
     assert bool(cut.overflow) and not bool(whole.overflow) and int(whole.count) == want.nnz
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bind.refused() is not None, reason="without the C++ kernels")
+def test_a_product_of_too_many_entries_is_refused_before_all_are_counted():
+    leaves = np.arange(1, 1_000_000, dtype=np.int32)  # the square of a star: 10^12 entries
+    A = jsp.from_edges(np.r_[0 * leaves, leaves], np.r_[leaves, 0 * leaves])
+    with pytest.raises(ValueError, match="2\\^31 entries or more"):
+        jsp.mxm(A, A)

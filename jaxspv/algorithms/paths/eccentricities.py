@@ -137,11 +137,11 @@ def _words(graph: Graph, vertices: Array) -> tuple[Array, Array]:
 def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None = None) -> Diameter:
     """The largest distance in an undirected graph, by bounds that searches draw closer.
 
-    A search from v with eccentricity e puts that of u at `max(e - d, d)` or above, d the distance of
-    u. A pair farther apart than all found so far has two ends that are open: u is as long as its
-    upper bound is above that. No open vertex is farther from u than `o + d`, o the largest distance
-    of one from v: the upper bound. Searches start alternately from the vertex of the largest upper
-    bound and of the smallest lower bound, until none is open.
+    A search from v with eccentricity e puts that of u at `max(e - d, d)` or above, d the distance
+    of u. A vertex is open while its upper bound is above all distances found: two vertices that are
+    farther apart are both open. With o the largest distance of an open vertex from v, none is
+    farther from u than `o + d`: the upper bound. Searches start alternately from the vertex of the
+    largest upper bound and of the smallest lower bound, until none is open.
 
     Args:
         G: a `Graph` from `prepare(A, for_="bfs")` or a square sparse matrix with a symmetric

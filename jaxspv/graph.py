@@ -219,6 +219,7 @@ def prepare(
     Raises:
         ValueError: A is not square, a purpose is unknown, values are traced, or an extent or the
             capacity needs int64 (vertices are numbered by int32).
+        TypeError: A is no matrix, or `for_` no text or several.
 
     >>> import jaxspv as jsp
     >>> path = jsp.from_edges([0, 1, 1, 2], [1, 0, 2, 1], shape=(3, 3))
@@ -271,7 +272,10 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
         return Graph(A.out, A.transposed, A.inn_slots, read, A.symmetric, A.num_vertices)
     A = A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
-        raise TypeError(f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {kind(A)}.")
+        raise TypeError(
+            f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {kind(A)}. "
+            "Make one with `from_dense`, `from_scipy`, `from_edges`, ..."
+        )
     _check_square(A)
     return Graph(_as_csr(algorithm, A))
 

@@ -85,9 +85,9 @@ def results(stored: Stored) -> str:
     parts = [
         "# Results",
         "Times are milliseconds by the host's clock unless a heading says otherwise; `*`: a single "
-        "run. The command and commit of each table stand below it. [README.md](README.md) has the "
-        "protocol and the graphs, [NOTES.md](NOTES.md) what was learnt. This page is written by "
-        "`python -m benchmarks report` from the JSON files in `results/`.",
+        "run. The command and commit of each table stand below it. The [protocol](README.md) says "
+        "how they were taken and names the graphs, [NOTES.md](NOTES.md) what was learnt. This page "
+        "is written by `python -m benchmarks report` from the JSON files in `results/`.",
     ]
     for device, title in GPUS.items():
         parts += [f"## {title}", *_of_gpu(stored, device)]

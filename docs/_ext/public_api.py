@@ -179,7 +179,7 @@ def write(package: Any, folder: pathlib.Path) -> None:
             lines += directive(package, name)
         _update(folder / f"{page}.md", "\n".join(lines))
         index.append(page)
-        links.append(f"- [{title}]({page}.md). {text}")
+        links.append(f"- [{title}]({page}.md). {text}".replace(r"\|", "|"))
     toc, links = "\n".join(index), "\n".join(links)
     head = "# Reference\n\nEvery public name of `import jaxspv as jsp`, from its docstring. The "
     head += f"tests run every example.\n\n{links}\n"

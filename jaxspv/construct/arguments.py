@@ -50,7 +50,9 @@ def checked_indices(name: str, values: Any) -> Any:
     if array.size == 0:
         return array.astype(np.int32)
     if not jnp.issubdtype(array.dtype, jnp.integer):
-        raise TypeError(f"`{name}` must be integers; got {array.dtype}.")
+        names = array.dtype.kind in "USO" and name in ("senders", "receivers")
+        hint = " Names of vertices: `jsp.io.from_table` numbers them." if names else ""
+        raise TypeError(f"`{name}` must be integers; got {array.dtype}.{hint}")
     return array
 
 

@@ -129,6 +129,7 @@ def from_dense(
 
     Raises:
         ValueError: `dense` is no matrix; `nse` is too small, or missing under jit.
+        TypeError: `dense` or `fill` is not of numbers.
 
     >>> from_dense([[0.0, 2.0], [3.0, 0.0]])
     CSR(float32[2], shape=(2, 2))

@@ -50,6 +50,7 @@ def rmat(
 
     Raises:
         ValueError: the odds are no distribution, a size is out of range, or `key` is no key.
+        TypeError: a size is no integer.
 
     Source: Chakrabarti, Zhan, Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004;
     Graph500 specification, section 3.
@@ -128,6 +129,7 @@ def grid2d(
 
     Raises:
         ValueError: a side or `drop` is out of range, or `key` is no key.
+        TypeError: a side is no integer.
 
     >>> grid2d(None, 2, 3).todense().sum(axis=1).tolist()
     [2.0, 3.0, 2.0, 2.0, 3.0, 2.0]
@@ -160,6 +162,7 @@ def delaunay(key: Key, n: int, *, format: str = "csr") -> Any:
 
     Raises:
         ValueError: `n` is out of range, or `key` is no key.
+        TypeError: `n` is no integer.
 
     Source: `scipy.spatial.Delaunay` (Qhull); Barber, Dobkin, Huhdanpaa, ACM TOMS 22, 1996.
 
@@ -199,6 +202,7 @@ def erdos_renyi(
 
     Raises:
         ValueError: not exactly one of p and m is given, it is out of range, or `key` is no key.
+        TypeError: `n` or `m` is no integer.
 
     Cost: O(m log m) expected; at m beyond half of all pairs, O(pairs).
 

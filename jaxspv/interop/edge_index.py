@@ -15,6 +15,7 @@ from ..algebra.monoids import Monoid, plus
 from ..construct.edges import taken
 from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
+from ..formats.base import ours
 from ..graph import Graph
 from ..shapes import ArrayLike, Int, Matrix, Shaped, Values
 
@@ -45,6 +46,7 @@ def from_edge_index(
 
     Raises:
         ValueError: shapes do not match; `num_nodes` is missing under jit.
+        TypeError: indices are no integers, values no numbers.
 
     >>> import numpy as np
     >>> from_edge_index(np.array([[0, 1], [1, 2]]), np.array([5.0, 6.0])).todense().tolist()
@@ -83,6 +85,7 @@ def to_edge_index(A: Matrix) -> tuple[Int[jax.Array, "2 edges"], Shaped[jax.Arra
     """(edge_index, edge_attr): int (2, edges) sources and targets, and the values; eager.
 
     Raises:
+        TypeError: A is no matrix.
         ValueError: under jit, where the number of edges is unknown.
 
     >>> import jaxspv as jsp
@@ -90,7 +93,10 @@ def to_edge_index(A: Matrix) -> tuple[Int[jax.Array, "2 edges"], Shaped[jax.Arra
     >>> index.tolist(), values.tolist()
     ([[0, 1], [1, 0]], [5.0, 6.0])
     """
-    coo = with_pattern(A.out if isinstance(A, Graph) else A).trim().to_coo()
+    A = A.out if isinstance(A, Graph) else ours(A)
+    if not isinstance(A, SparseMatrix):
+        raise TypeError(f"`A` must be a sparse matrix or a Graph; got {type(A).__name__}.")
+    coo = with_pattern(A).trim().to_coo()
     return jnp.stack([coo.row, coo.col]), coo.data
 
 
@@ -169,6 +175,7 @@ def to_graphs_tuple(
         cls: what is made: `jraph.GraphsTuple`, or anything that takes its fields by name.
 
     Raises:
+        TypeError: A is no matrix.
         ValueError: `n_node` does not add up to the vertices of A; under jit.
 
     >>> import jaxspv as jsp

@@ -143,6 +143,8 @@ def edges_of(
         n, A = n if A.num_vertices is None else int(A.num_vertices), A.out
     if A.shape[0] != A.shape[1] and (square or labels is not None):
         raise ValueError(f"`A` must be square; got shape {A.shape}.")
+    if labels is not None and not isinstance(labels, Labels):
+        raise TypeError(f"`labels` must be `Labels(names)`; got {type(labels).__name__}.")
     if labels is not None and len(labels) != n:
         raise ValueError(f"`labels` must be {n}, one a vertex; got {len(labels)}.")
     matrix = A.to_scipy().tocsr()

@@ -1,4 +1,4 @@
-"""Graphs in files: Matrix Market, NumPy archives, edge lists, other libraries' graphs."""
+"""Graphs in files, in tables and of other libraries."""
 
 from ..construct.from_arrays import from_bcoo as from_bcoo
 from ..construct.from_arrays import from_bcsr as from_bcsr

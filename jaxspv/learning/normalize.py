@@ -98,6 +98,7 @@ def add_self_loops(A: Any, value: Any = 1) -> Any:
 
     Raises:
         ValueError: A is not square, or `value` has another shape.
+        TypeError: A is no matrix.
 
     Differentiable in the values of A and in `value`.
 

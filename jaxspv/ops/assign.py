@@ -61,6 +61,7 @@ def assign(
     Raises:
         IndexError: a concrete index is out of range. Under jit that part is dropped.
         ValueError: shapes differ, an index comes twice, `nse` too small for concrete values.
+        TypeError: C is no matrix or vector, `value` no number or array, an index no integer.
 
     Returns:
         A new object of the kind, shape, format (CSR where that is padded or tiled) and dtype of C.

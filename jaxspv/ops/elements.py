@@ -29,7 +29,7 @@ def get_element(
 
     Raises:
         IndexError: a concrete index is out of range.
-        TypeError: a vector gets `j`.
+        TypeError: an index is no integer, a vector gets `j` or a matrix none.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[1.0, 2.0], [0.0, 4.0]])
@@ -54,7 +54,7 @@ def has_element(A: Operand, i: Count, j: Count | None = None) -> Bool[Array, ""]
 
     Raises:
         IndexError: a concrete index is out of range.
-        TypeError: a vector gets `j`.
+        TypeError: an index is no integer, a vector gets `j` or a matrix none.
 
     >>> import jaxspv as jsp
     >>> bool(jsp.graphblas.has_element(jsp.vector_from_entries([1], [0.0], 3), 1))
@@ -81,6 +81,7 @@ def set_element(
     Raises:
         IndexError: a concrete index is out of range.
         ValueError: `nse` too small for concrete values.
+        TypeError: `value` is no number, an index no integer.
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([1], [2.0], 3)
@@ -102,7 +103,7 @@ def remove_element(C: Sparse, i: Count, j: Count | None = None) -> Any:
 
     Raises:
         IndexError: a concrete index is out of range.
-        TypeError: a vector gets `j`.
+        TypeError: an index is no integer, a vector gets `j` or a matrix none.
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([1, 2], [2.0, 3.0], 3)
@@ -114,7 +115,11 @@ def remove_element(C: Sparse, i: Count, j: Count | None = None) -> Any:
 
 
 def _places(A: Any, i: Any, j: Any) -> tuple[Any, ...]:
-    return tuple(index.values for index in as_indices(A, i, j))
+    found = as_indices(A, i, j)
+    for name, index in zip("ij", found, strict=False):
+        if not index.point:
+            raise TypeError(f"`{name}` must be one integer; the whole of a part is `jsp.extract`.")
+    return tuple(index.values for index in found)
 
 
 def _remove(C, place) -> Entries:

@@ -91,6 +91,7 @@ def kron(
         The dtype is that of `out`, else of `op(a, b)`; entries are those of A times those of B.
 
     Raises:
+        TypeError: A or B is no matrix, or `op` no function of two arrays.
         ValueError: an extent of the (m p, n q) result is 2^31 - 1 or more without x64; with it the
             indices become int64, and a compressed axis must stay below (COO has no such axis).
 
@@ -286,6 +287,7 @@ def build(
 
     Raises:
         ValueError: a place comes twice and `dup` is None; as `from_edges`.
+        TypeError: as `from_edges`.
 
     >>> import jaxspv as jsp
     >>> build(([1, 0, 1], [0, 1, 0]), [1.0, 2.0, 4.0], (2, 2),

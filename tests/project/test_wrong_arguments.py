@@ -1,7 +1,9 @@
 """Arguments of a wrong type, over the whole interface: one error that names the argument."""
 
+from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import jaxspv as jsp
 
 A = jsp.from_dense(np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0], [0.0, 4.0, 5.0]]))
 X, ONES = jnp.arange(3.0), jnp.ones((3, 2))
+GRID = jsp.generators.grid2d(jax.random.key(0), 2)
 WRONG = {"text": "x", "object": object(), "dict": {}, "ragged": [[1], [2, 3]]}
 
 WRITES = {
@@ -98,3 +101,25 @@ def test_texts_are_no_numbers(function):
     name = "X" if function == "sddmm" else "x"
     with pytest.raises(TypeError, match=f"`{name}` must be a number or an array of numbers"):
         getattr(jsp, function)(*given)
+
+
+UNTYPED: Any = jsp  # its calls take wrong types
+WITH_A_WAY_ON: list[tuple[Callable[[], Any], str]] = [
+    (lambda: UNTYPED.has_path(A, [0, 1], 2), "`source` must be one vertex"),
+    (lambda: UNTYPED.astar(A, 0, 9, jnp.zeros(3)), "`target` must lie in"),
+    (lambda: UNTYPED.diameter(GRID, []), "`start` must be one vertex"),
+    (lambda: UNTYPED.diameter(GRID, max_searches=ONES), "`max_searches`"),
+    (lambda: UNTYPED.eccentricity(A, [9]), "`vertices` must lie in"),
+    (lambda: UNTYPED.betweenness_centrality(A, [9]), "`sources` must lie in"),
+    (lambda: UNTYPED.graphblas.get_element(A, 0), "`j` must be one integer"),
+    (lambda: UNTYPED.learning.to_edge_index(object()), "`A` must be a sparse matrix"),
+    (lambda: UNTYPED.from_edges(["a"], ["b"]), "`senders` must be integers.*from_table"),
+    (lambda: UNTYPED.to_networkx(A, ["a", "b", "c"]), r"`labels` must be `Labels\(names\)`"),
+    (lambda: UNTYPED.bfs(ONES, 0), "bfs needs a sparse matrix.*from_dense"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), WITH_A_WAY_ON)
+def test_errors_name_the_argument_and_a_way_on(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()

@@ -164,7 +164,7 @@ def betweenness_centrality(
     if weighted and is_concrete(graph.data):
         _check_positive(graph)
     every = sources is None
-    chosen = np.arange(n, dtype=np.int32) if every else check_source(sources, n)
+    chosen = np.arange(n, dtype=np.int32) if every else check_source(sources, n, "sources")
     if chosen.ndim != 1:
         raise ValueError(f"`sources` must be a 1-D array of vertices; got shape {chosen.shape}.")
     kind = {"normalized": normalized, "directed": directed}

@@ -82,6 +82,19 @@ def check_source(source: Any, n: int, argument: str = "source") -> Any:
     return within(array, n)
 
 
+def check_vertex(vertex: Any, n: int, argument: str) -> Any:
+    """`check_source` of one vertex.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: a concrete one is out of [0, n), or it is an array of them.
+    """
+    vertex = check_source(vertex, n, argument)
+    if vertex.ndim:
+        raise ValueError(f"`{argument}` must be one vertex; got shape {vertex.shape}.")
+    return vertex
+
+
 def vertex_labels(labels: Any, n: int) -> jax.Array:
     """`labels` as int32, those outside of [0, n) mapped to n.
 

@@ -32,11 +32,11 @@ def undirected(G: Any, algorithm: str, *, values: bool = False) -> Graph:
     if not values or is_undirected(graph) is False:
         raise ValueError(
             f"`G` must have a symmetric pattern: {algorithm} is of undirected graphs. "
-            "Join A and its transpose first."
+            'Join A and its transpose first: `jsp.ewise_add(A, A.T, "max")`.'
         )
     raise ValueError(
         f"weights must be symmetric: {algorithm} is of undirected graphs, and some edge weighs "
-        "more in one direction. Add the transpose to A first."
+        "more in one direction. `A + A.T` is symmetric."
     )
 
 

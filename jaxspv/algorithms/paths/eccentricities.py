@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.eager.arrays import single_numbers
 from ..._core.eager.programs import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
@@ -19,7 +20,7 @@ from ..bfs.api import bfs
 from ..bfs.api import many as bfs_of_sources
 from ..bfs.sources import in_words
 from ..common.edges import vertices_of
-from ..common.sources import check_source
+from ..common.sources import check_source, check_vertex
 from ..common.undirected import undirected
 
 
@@ -91,7 +92,9 @@ def eccentricity(
     """
     graph = as_graph(G, "eccentricity", ("bfs",))
     n = graph.n
-    asked = np.arange(n, dtype=np.int32) if vertices is None else check_source(vertices, n)
+    asked = (
+        np.arange(n, dtype=np.int32) if vertices is None else check_source(vertices, n, "vertices")
+    )
     asked = jnp.atleast_1d(jnp.asarray(asked))
     return one_program(_eccentricity, graph, asked, backend=backend, method=method)
 
@@ -171,8 +174,9 @@ def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None 
     undirected(G, "diameter")
     graph = as_graph(G, "diameter", ("bfs",))
     if start is not None:
-        start = jnp.asarray(check_source(start, graph.n), jnp.int32)
+        start = jnp.asarray(check_vertex(start, graph.n, "start"))
     limit = graph.n if max_searches is None else max_searches
+    single_numbers(max_searches=limit)
     return one_program(_diameter, graph, start, jnp.asarray(limit, jnp.int32))
 
 

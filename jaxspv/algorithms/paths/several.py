@@ -18,7 +18,7 @@ from ...formats.csr import sorted_csr
 from ...graph import as_graph
 from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Num
-from ..common.sources import check_source
+from ..common.sources import check_vertex
 from ..common.weights import check_weights, with_real_weights
 from ..sssp.layout import with_lengths
 from ..sssp.native import refuse_tree
@@ -118,9 +118,8 @@ def k_shortest_paths(
         graph = with_real_weights(graph, "k_shortest_paths")
     if not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f"`k` must be a positive integer; got {k!r}.")
-    source, target = (jnp.asarray(check_source(v, graph.n)) for v in (source, target))
-    if source.ndim or target.ndim:
-        raise ValueError("`source` and `target` must each be one vertex.")
+    source = jnp.asarray(check_vertex(source, graph.n, "source"))
+    target = jnp.asarray(check_vertex(target, graph.n, "target"))
     if weighted:
         check_weights(graph, infinite=True)
     A = sorted_csr(with_lengths(graph).out)

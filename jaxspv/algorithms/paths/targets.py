@@ -17,7 +17,7 @@ from ...shapes import Bool, Count, Int, Matrix, Num, Vector
 from ...until import reached
 from ..bfs.api import bfs
 from ..common.edges import endpoints_of
-from ..common.sources import check_source, path_to
+from ..common.sources import check_vertex, path_to
 from ..common.weights import with_real_weights
 from ..sssp.api import sssp
 
@@ -83,7 +83,8 @@ def has_path(G: Matrix, source: Count, target: Count) -> Bool[Array, ""]:
     (True, False)
     """
     graph = as_graph(G, "has_path", ("bfs",))
-    target = check_source(target, graph.n)
+    n = graph.n
+    source, target = check_vertex(source, n, "source"), check_vertex(target, n, "target")
     levels = bfs(graph, source, until=reached(target), parents=False).levels
     return one_program(_is_reached, levels, target)
 
@@ -125,7 +126,7 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
     """
     graph = with_real_weights(as_graph(G, "astar", ()), "astar")
     n = graph.n
-    source, target = check_source(source, n), check_source(target, n)
+    source, target = check_vertex(source, n, "source"), check_vertex(target, n, "target")
     dtype = jnp.promote_types(graph.dtype, jnp.float32)
     h = array_of("heuristic", heuristic).astype(dtype)
     if h.shape != (n,):

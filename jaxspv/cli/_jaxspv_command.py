@@ -39,58 +39,76 @@ OPTIONS: dict[str, dict[str, Any]] = {  # one that is None is left to the functi
     "start": {"metavar": "A", "help": "the first vertex"},
     "end": {"metavar": "B", "help": "the last vertex"},
     "--json": _flag("one line of JSON on stdout"),
-    "--verbose": _flag("how it was computed, or all that was measured, too"),
-    "--format": {"default": "csr", "help": "storage: coo, csr (by default), csc, ell, sell, tiled"},
-    "--seed": _number(int, "of what is random", 0),
+    "--verbose": _flag("also print how it was computed; of tune and bench, every time"),
+    "--format": {
+        "default": "csr",
+        "help": "how it is stored: coo, csr (default), csc, ell, sell, tiled",
+    },
+    "--seed": _number(int, "of random graphs and drawn sources (default 0)", 0),
     "--columns": {
         "metavar": "FROM,TO[,WEIGHT]",
-        "help": "of a list of edges, by name or number from 0; 0,1 by default",
+        "help": "columns of a list of edges, by name or by number from 0 (default 0,1)",
     },
-    "--labels": _flag("a list of edges holds names; so does what is written"),
-    "--backend": {"choices": ("pallas", "cpu", "xla"), "help": "the fastest by default"},
-    "--repeat": _number(int, "timed calls after the first", 5),
-    "--method": {"help": "name of an implementation; chosen by default"},
-    "--output": {"metavar": "OUT", "help": "write what was found: .npz, .csv, .tsv, .parquet"},
-    "--source": {"help": "vertex; that of largest out-degree by default"},
-    "--damping": _number(float, "0.85 by default"),
-    "--tol": _number(float, "L1 change to stop at, 1e-6 by default"),
-    "--max-iterations": _number(int, "100 by default"),
-    "--top": _number(int, "vertices to list", 5),
+    "--labels": _flag("the vertices of a list of edges have names, which the output uses too"),
+    "--backend": {
+        "choices": ("pallas", "cpu", "xla"),
+        "help": "where it runs (default: the fastest)",
+    },
+    "--repeat": _number(int, "timed calls after the first (default 5)", 5),
+    "--method": {"help": "name of a form, which --verbose prints (default: chosen)"},
+    "--output": {
+        "metavar": "OUT",
+        "help": "write the whole result to a file: .npz, .csv, .tsv, .parquet",
+    },
+    "--source": {"help": "vertex to begin at (default: that of largest out-degree)"},
+    "--damping": _number(float, "share of the score that follows edges (default 0.85)"),
+    "--tol": _number(float, "stop when the L1 change of a step is at most this (default 1e-6)"),
+    "--max-iterations": _number(int, "bound on the steps (default 100)"),
+    "--top": _number(int, "vertices to list (default 5)", 5),
     "--undirected": _flag("take every edge in both directions"),
-    "--sources": _number(int, "how many, drawn by --seed; at most 256 by default"),
-    "--hops": _flag("every edge counts 1, whatever it holds"),
+    "--sources": _number(int, "number of sources, drawn by --seed (default: all, at most 256)"),
+    "--hops": _flag("count edges, whatever their values"),
 }
 PRINTED = "--json --verbose"
 OPENED = f"--format --seed --columns --labels {PRINTED}"
-TIMED = f"file {OPENED} --backend --repeat"
-ONE = f"{TIMED} --method --output"
+TIMED = f"{OPENED} --backend --repeat"
+ONE = f"--output {TIMED} --method"
 COMMANDS = {  # name -> what it does, its options
     "info": (
         "Shape, entries, symmetry and row lengths of a matrix. Without FILE: what is installed.",
         f"[file] {OPENED}",
     ),
     "convert": ("Write a matrix to another file.", f"file out {OPENED}"),
-    "bfs": ("Breadth-first search: levels from a source.", f"{ONE} --source"),
-    "sssp": ("Shortest paths from a source along the stored weights.", f"{ONE} --source"),
-    "pagerank": ("PageRank of every vertex.", f"{ONE} --damping --tol --max-iterations --top"),
-    "components": ("Weakly connected components and their sizes.", f"{ONE} --undirected"),
-    "triangles": ("The number of triangles.", f"{ONE} --undirected"),
-    "core": (
-        "Core numbers: the degeneracy and how many vertices have which.",
-        f"{ONE} --undirected",
+    "bfs": (
+        "Breadth-first search from a source: how many vertices each level holds.",
+        f"file --source {ONE}",
     ),
-    "louvain": ("Communities by Louvain's method and their modularity.", f"{ONE} --undirected"),
+    "sssp": ("Shortest paths from a source along the stored weights.", f"file --source {ONE}"),
+    "pagerank": ("PageRank of every vertex.", f"file --damping --tol --max-iterations --top {ONE}"),
+    "components": ("Weakly connected components and their sizes.", f"file --undirected {ONE}"),
+    "triangles": ("The number of triangles.", f"file --undirected {ONE}"),
+    "core": (
+        "Core numbers: the largest, and how many vertices have each.",
+        f"file --undirected {ONE}",
+    ),
+    "louvain": (
+        "Communities by Louvain's method and their modularity.",
+        f"file --undirected {ONE}",
+    ),
     "betweenness": (
         "Vertices that most shortest paths pass.",
-        f"{ONE} --undirected --sources --top",
+        f"file --sources --top --undirected {ONE}",
     ),
-    "path": ("A shortest path from one vertex to another.", f"{ONE} start end --undirected --hops"),
+    "path": (
+        "A shortest path from one vertex to another.",
+        f"file start end --hops --undirected {ONE}",
+    ),
     "tune": (
         "Measure constants of kernels on this GPU, in some minutes, and store them for later "
         "processes.",
         PRINTED,
     ),
-    "bench": ("Verified times of SpMV, BFS, SSSP and PageRank.", f"{TIMED} --source"),
+    "bench": ("Verified times of SpMV, BFS, SSSP and PageRank.", f"file --source {TIMED}"),
 }
 
 
@@ -167,4 +185,5 @@ def _error_line(error: Exception, args: argparse.Namespace | None) -> str:
     if "symmetric pattern" in text and not getattr(args, "undirected", True):
         text += " The option --undirected does so."
     file = getattr(args, "file", None)
+    text = text.replace("(labels=True takes names)", "(the option --labels takes names)")
     return text if not file or file in text or "`--" in text else f"{file}: {text}"

@@ -57,10 +57,10 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
     >>> jsp.unpad(jsp.pagerank(G), G).scores.shape
     (3,)
     """
-    traced = not is_concrete(A)
+    graph = as_graph(A, "`pad`")
+    traced = not is_concrete(graph)
     if traced and nse is None:
         raise ValueError("`nse` must be given under jit: the number of entries is unknown.")
-    graph = as_graph(A, "`pad`")
     if graph.layouts or graph.transposed is not None or graph.num_vertices is not None:
         raise ValueError("`pad` takes a graph before it is padded or prepared.")
     out, count = graph.out, 0 if traced else int(np.asarray(graph.out.indptr)[-1])

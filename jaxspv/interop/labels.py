@@ -10,6 +10,7 @@ import numpy as np
 from .._core.pytree import is_concrete
 from ..construct.padding import LISTS
 from ..formats import SparseMatrix
+from ..formats.base import ours
 from ..graph import Graph
 from ..shapes import Int
 
@@ -134,6 +135,7 @@ def edges_of(
     Raises:
         TypeError, ValueError: as `to_networkx`.
     """
+    A = A if isinstance(A, Graph) else ours(A)
     if not isinstance(A, (SparseMatrix, Graph)):
         raise TypeError(f"`A` must be a sparse matrix or a Graph; got {type(A).__name__}.")
     if not is_concrete(A):

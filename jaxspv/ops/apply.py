@@ -181,8 +181,8 @@ def select(
 
     Args:
         A: matrix, SparseVector, or dense vector.
-        op: IndexUnaryOp, or a function (values, rows, columns, thunk) -> booleans; the columns of a
-            vector are 0. Or a function of the values alone, a UnaryOp.
+        op: IndexUnaryOp or its name, or a function (values, rows, columns, thunk) -> booleans; the
+            columns of a vector are 0. Or a function of the values alone, a UnaryOp.
         thunk: scalar.
         mask, accum, out, replace, nse: as in `ewise_add`; the capacity under jit is that of A.
 
@@ -209,6 +209,7 @@ def select(
 
 def _predicate(op: Any) -> IndexUnaryOp | UnaryOp:
     """What `select` asks entries by: of their values alone, or of their places too."""
+    op = getattr(operators, op, op) if isinstance(op, str) else op
     if isinstance(op, (IndexUnaryOp, UnaryOp)):
         return op
     if isinstance(op, BinaryOp) or not callable(op):

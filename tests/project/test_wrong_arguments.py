@@ -115,6 +115,9 @@ WITH_A_WAY_ON: list[tuple[Callable[[], Any], str]] = [
     (lambda: UNTYPED.learning.to_edge_index(object()), "`A` must be a sparse matrix"),
     (lambda: UNTYPED.from_edges(["a"], ["b"]), "`senders` must be integers.*from_table"),
     (lambda: UNTYPED.to_networkx(A, ["a", "b", "c"]), r"`labels` must be `Labels\(names\)`"),
+    (lambda: UNTYPED.mxm(A, A, mask=A.to_scipy()), "`mask` must be of jaxspv.*from_scipy"),
+    (lambda: UNTYPED.fixpoint(A, np.arange(3), "min_plus"), "begin with `x0.astype"),
+    (lambda: UNTYPED.select(A, "trill"), "`op` must be an IndexUnaryOp"),
     (lambda: UNTYPED.bfs(ONES, 0), "bfs needs a sparse matrix.*from_dense"),
 ]
 
@@ -123,3 +126,22 @@ WITH_A_WAY_ON: list[tuple[Callable[[], Any], str]] = [
 def test_errors_name_the_argument_and_a_way_on(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda M: jsp.closure(M, start=0).x,
+        lambda M: jsp.pad(M, n=5).todense(),
+        lambda M: jsp.io.to_table(M)["weight"],
+        lambda M: jsp.learning.to_edge_index(M)[1],
+    ],
+)
+def test_matrices_of_scipy_serve(call):
+    np.testing.assert_array_equal(call(A.to_scipy()), call(A))
+
+
+def test_select_takes_a_name():
+    np.testing.assert_array_equal(
+        jsp.select(A, "tril", -1).todense(), np.tril(np.asarray(A.todense()), -1)
+    )

@@ -237,7 +237,8 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
     step, captured = trace(full, x0, y, jnp.int32(0), *arrays, sums)
     if step.result.dtype != x0.dtype:
         raise TypeError(
-            f"a step must keep the dtype of `x0`, {x0.dtype}; `update` gives {step.result.dtype}."
+            f"a step must keep the dtype of `x0`, {x0.dtype}; it gives {step.result.dtype}: "
+            f"begin with `x0.astype({str(step.result.dtype)!r})`."
         )
     return step, captured
 

@@ -10,6 +10,7 @@ from jax import Array
 
 from ..._core.operations.overload import ON_TUPLES
 from ...formats import BitTiled
+from ...formats.base import ours
 from ...formats.stored import Stored
 from ...formats.tuples import Tuples
 from ...formats.vector import from_present
@@ -28,7 +29,7 @@ def as_tuples(name: str, A: Any) -> Tuples:
     Raises:
         TypeError: it is none.
     """
-    A = linked(A).out if isinstance(A, Graph) else A
+    A = linked(A).out if isinstance(A, Graph) else ours(A)
     if isinstance(A, Tuples):
         return A
     if not isinstance(A, Stored):

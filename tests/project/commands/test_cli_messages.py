@@ -72,7 +72,7 @@ def test_what_needs_no_graph_is_answered_without_jax():
     folder = pathlib.Path(_jaxspv_command.__file__).parent
     for words, text in (
         (["--version"], "jaxspv "),
-        (["bfs", "--help"], "levels from a source"),
+        (["bfs", "--help"], "each level holds"),
         (["color"], "invalid choice: 'color'"),
         (["bfs"], "arguments are required: FILE"),
     ):
@@ -89,5 +89,5 @@ def test_what_needs_no_graph_is_answered_without_jax():
 
 def test_every_command_has_its_words_and_its_function():
     assert set(_jaxspv_command.COMMANDS) == set(commands.COMMANDS)
-    named = re.search("storage: (.*)", _jaxspv_command.OPTIONS["--format"]["help"])
-    assert named and {*named[1].replace(" (by default)", "").split(", ")} == set(FORMATS)
+    named = re.search("stored: (.*)", _jaxspv_command.OPTIONS["--format"]["help"])
+    assert named and {*named[1].replace(" (default)", "").split(", ")} == set(FORMATS)

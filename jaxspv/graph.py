@@ -210,7 +210,7 @@ def prepare(
 
     Args:
         A: a square matrix, A[i, j] the edge i -> j, in any format; or a Graph to extend.
-        for_: purposes, such as "bfs", "sssp", "pagerank", "mxv".
+        for_: a purpose or several: "bfs", "sssp", "pagerank", "fixpoint", "mxv", "vxm", "bittiled".
         symmetric: declares that A equals its transpose; None: checked.
 
     Returns:

@@ -45,8 +45,8 @@ def eager_capacity(count: int, size: int) -> int:
 
 
 def bucketed(count: int) -> int:
-    """The capacity of an eager result of `count` entries: the next of 4, 5, 6, 7 times a power of
-    two, at least 4. At most a quarter more; few sizes, so that programs are compiled for few."""
+    """A size for `count` vertices or entries: the next of 4, 5, 6, 7 times a power of two, at
+    least 4. At most a quarter more; few sizes, so that programs are compiled for few."""
     step = 1 << max(max(count - 1, 0).bit_length() - 3, 0)
     return max(-(-count // step) * step, 4)
 

@@ -106,6 +106,10 @@ def semiring(
     Where the values of `add` are tuples, `mul` is a function of two single values; it may take an
     edge's value of another structure, so long as it gives one of `add`.
 
+    Raises:
+        TypeError: `add` or `mul` is no function of two operands, element by element.
+        ValueError: `add` is a function whose identity is not known: make it a `monoid`.
+
     >>> import jax.numpy as jnp
     >>> semiring(jnp.maximum, jnp.minimum)
     Semiring(max_minimum)

@@ -44,6 +44,7 @@ def reverse_cuthill_mckee(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: some searches of each component; "native" O(n log n + edges) each, "levels" searches all
     components together, with a pass over the edges and a sort of the vertices a level.

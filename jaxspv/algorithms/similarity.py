@@ -60,6 +60,7 @@ def similarity(
     Raises:
         TypeError: G is no graph, u or v are no integers.
         ValueError: it is not square, a concrete vertex is out of range, or shapes differ.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: the sum of both degrees of each pair; "search" takes as many steps as the longest of the
     shorter rows has entries, each for all pairs.

@@ -222,6 +222,9 @@ def from_bcoo(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
 
     The capacity and the index dtype stay.
 
+    Raises:
+        ValueError: `matrix` is no BCOO of two sparse dimensions and no others.
+
     >>> import jax.numpy as jnp
     >>> from jax.experimental import sparse
     >>> from_bcoo(sparse.BCOO.fromdense(jnp.eye(2)))
@@ -238,12 +241,15 @@ def from_bcsr(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
 
     The capacity and the index dtype stay.
 
+    Raises:
+        ValueError: `matrix` is no BCSR, or has batch or dense dimensions.
+
     >>> import jax.numpy as jnp
     >>> from jax.experimental import sparse
     >>> from_bcsr(sparse.BCSR.fromdense(jnp.eye(2)))
     CSR(float32[2], shape=(2, 2))
     """
-    if matrix.n_batch or matrix.n_dense:
+    if getattr(matrix, "n_batch", 1) or matrix.n_dense:
         raise ValueError("`matrix` must be a BCSR without batch or dense dimensions.")
     csr = CSR(matrix.data, matrix.indices, matrix.indptr, jnp.asarray(False), matrix.shape)
     return _from_padded(*csr.rowcol(), csr.data, csr.shape, csr.nse, dup, format)

@@ -206,6 +206,7 @@ def row_sharded_mxm(
     Raises:
         TypeError: G is no ShardedGraph.
         ValueError: X has not n rows.
+        NotImplementedError: the form asked for cannot run; says why.
 
     >>> import jax, jaxspv as jsp
     >>> mesh = jax.make_mesh((jax.device_count(),), ("d",))

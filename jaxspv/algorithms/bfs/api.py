@@ -100,6 +100,7 @@ def bfs(
         TypeError: G is no graph, `source` no integer.
         ValueError: a concrete source is out of range (under jit: everything unreached); `until`
             holds a condition without meaning here.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: O(n + edges) work in all; each level costs in proportion to the edges of its frontier, or
     of the unvisited vertices where that is less.

@@ -139,6 +139,7 @@ def betweenness_centrality(
         TypeError: G is no graph, `sources` are no integers.
         ValueError: G is not square, a concrete source is out of range, a concrete weight is not
             finite and > 0.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: a search and two passes over the edges a source; "blocks" 28 bytes of memory a vertex and
     block, and some microseconds a level; "batches" two products of the pattern

@@ -65,6 +65,7 @@ def closeness_centrality(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: n / 32 searches from 32 sources, O(32 n) memory.
 

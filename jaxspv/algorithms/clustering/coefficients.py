@@ -58,6 +58,7 @@ def clustering(
         TypeError: G is no graph.
         ValueError: it is not square, or `weighted` and a concrete weight is negative, infinite or
             NaN.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: O(edges^1.5) steps without weights, else a product of the adjacency with itself, masked.
 
@@ -122,7 +123,7 @@ def average_clustering(
         A scalar of the dtype of `clustering`; 0 where nothing counts.
 
     Raises:
-        TypeError, ValueError: as `clustering`.
+        TypeError, ValueError, NotImplementedError: as `clustering`.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_edges([0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2], shape=(3, 3))

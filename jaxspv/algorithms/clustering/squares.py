@@ -45,6 +45,7 @@ def square_clustering(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: the paths of two edges; "columns" n / 32 passes over the edges for 32 columns.
 

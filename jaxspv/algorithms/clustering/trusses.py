@@ -56,6 +56,7 @@ def k_truss(
         TypeError: G is no graph, or k no integer.
         ValueError: G is not square, its pattern, where it is concrete, is not symmetric, or a
             concrete k is less than 2.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: "native" and "peeling" O(edges^1.5 log(degree)) at most; "rounds" a masked product of the
     adjacency with itself a round, rounds as long as edges go.

@@ -62,6 +62,7 @@ def label_propagation(
     Raises:
         TypeError: G is no graph, or `labels` are no integers.
         ValueError: it is not square, or `labels` has a wrong shape.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: a pass over the edges a step; "sort" a sort of them.
 

@@ -108,6 +108,7 @@ def louvain(
         TypeError: G is no graph.
         ValueError: it is not square, or where it is concrete its pattern or its weights are not
             symmetric, or a weight is negative, infinite or NaN (traced: `modularity` is NaN).
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: a pass over the edges for each sweep, at most 64 sweeps a level and 32 levels;
     "vectorised" sorts the edges in each sweep.

@@ -52,6 +52,7 @@ def connected_components(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: a pass over the edges per round, O(log n) rounds on most graphs; on a CPU one pass.
 

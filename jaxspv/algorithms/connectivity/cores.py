@@ -55,6 +55,7 @@ def core_number(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: "native" and "levels" O(n + edges), a pass over the vertices a level more; "peeling" a
     pass over the edges a round, at most n + degeneracy rounds and few on graphs with skewed
@@ -90,6 +91,7 @@ def k_core(
         TypeError: G is no graph, or k no integer.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric; a
             concrete k is negative.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: that of `core_number` and a pass over the entries.
 

@@ -51,6 +51,7 @@ def strongly_connected_components(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: "native" O(n + edges); "signatures" an edge for each time that the vertex at its end
     hears of a smaller one, and a sort of the edges where `prepare` has not made the in-edges;

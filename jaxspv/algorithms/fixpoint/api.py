@@ -107,7 +107,7 @@ def fixpoint(
         closure: the update is `add(x0, y)`, so that the loop solves `x = x0 + x A`: the sum over
             all walks into each vertex, as log_plus and plus_times need it. It converges where A
             contracts; x0 then has influence, and a gradient. With `monotone` it is the default.
-        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
         method: "dense", "frontier" (on a CPU and an NVIDIA GPU) or None; see `explain`. On a GPU
             they are one launch each.
 
@@ -118,6 +118,7 @@ def fixpoint(
         TypeError: wrong kinds of arguments; a step gives another dtype than that of x0.
         ValueError: wrong shapes; both `closure` and `update`; of tuples, another loop than
             `x = x0 + x A`.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Differentiable in `A.data`, operands, captured arrays and the semiring's parameters, both modes:
     by the implicit function theorem at the last x, where the step must contract (x0 has no

@@ -57,6 +57,7 @@ def maximum_bipartite_matching(
     Raises:
         TypeError: A is no sparse matrix.
         ValueError: `backend` or `method` is none of these.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: a phase passes over the entries once ("native") or once for each level of its searches;
     in theory up to min(m, n) phases, in practice a few.

@@ -77,6 +77,7 @@ def maximal_independent_set(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: "waiting" a pass over the edges at most, no sort; "rounds" a sort of the vertices and a
     pass over the edges a round, few rounds.
@@ -122,6 +123,7 @@ def greedy_color(
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric, or
             `order` has a wrong shape or, concrete, not each vertex.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: O(n + edges), a sort of the vertices where there is no order; "rounds" a pass over the
     edges for each colour and each step of the longest chain of neighbours in the order.

@@ -76,7 +76,7 @@ def pagerank(
         personalization: (n,) non-negative weights p, not all zero, scaled to sum 1; uniform if
             None.
         min_iterations: steps that run in any case.
-        backend: "xla", "pallas", or None for the fastest that accepts the call.
+        backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
         method: name of an implementation, see `explain`.
 
     Returns:
@@ -88,6 +88,7 @@ def pagerank(
         ValueError: a concrete weight is negative, infinite or NaN, or the sum of a row is above the
             square root of the largest float; `damping` is out of [0, 1], `personalization` has a
             wrong shape or is negative, infinite or zero.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Differentiable in `A.data`, `damping` and `personalization`, both modes, by the implicit
     function theorem: nothing of the iterates is stored.

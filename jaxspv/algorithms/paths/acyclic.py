@@ -53,6 +53,7 @@ def topological_sort(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: O(n log n + edges); "generations" a pass over the edges for each of them.
 
@@ -78,7 +79,7 @@ def is_directed_acyclic_graph(
         A bool scalar.
 
     Raises:
-        TypeError, ValueError: as `topological_sort`.
+        TypeError, ValueError, NotImplementedError: as `topological_sort`.
 
     >>> import jaxspv as jsp
     >>> bool(jsp.is_directed_acyclic_graph(jsp.from_edges([2, 0], [0, 2], shape=(3, 3))))

@@ -80,6 +80,7 @@ def eccentricity(
     Raises:
         TypeError: G is no graph, `vertices` are no integers.
         ValueError: G is not square, a concrete vertex is out of range.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: a search for every 32 vertices.
 

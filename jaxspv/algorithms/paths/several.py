@@ -95,6 +95,7 @@ def k_shortest_paths(
         TypeError: G is no graph, a vertex no integer.
         ValueError: G is not square, a concrete vertex is out of range, a concrete weight is
             negative or NaN (traced: no path takes it), or k is no positive integer.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Differentiable in the weights, both modes: 1 for each edge of a path.
 

@@ -109,6 +109,7 @@ def sssp(
         NegativeCycleError: a ValueError: an eager call without `max_steps` found a negative cycle.
             On a GPU, where calls are asynchronous, a later call, `check` or the end of the process
             raises it; under jit `converged` is False.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Differentiable in `A.data`, both modes and twice: along a tree of shortest paths. At ties one
     path carries all of it: every vertex takes its strictly nearer tight predecessor of smallest id;

@@ -70,6 +70,7 @@ def minimum_spanning_forest(
         TypeError: G is no graph.
         ValueError: it is not square, or a concrete weight is NaN (traced: it counts as the
             largest, and `total` is NaN if it is needed).
+        NotImplementedError: the form asked for cannot run; says why.
 
     Differentiable in the weights: those of the forest have slope 1 in the total.
 

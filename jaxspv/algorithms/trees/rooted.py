@@ -65,6 +65,7 @@ def spanning_tree(
         TypeError: G is no graph, `root` no integer.
         ValueError: G is not square; a concrete root is out of range (under jit: nothing is
             reached).
+        NotImplementedError: the form asked for cannot run; says why.
 
     Cost: O(n + edges); "clusters" has as many steps whatever the diameter, and "bfs" one a level.
 

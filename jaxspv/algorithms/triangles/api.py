@@ -62,6 +62,7 @@ def triangle_count(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square, or its pattern, where it is concrete, is not symmetric.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Source: Azad, Buluc, Gilbert, "Parallel triangle counting and enumeration using matrix algebra",
     IPDPSW 2015; the order by degree: Latapy, "Main-memory triangle computations for very large

@@ -69,6 +69,7 @@ def attention(
     Raises:
         TypeError: A is no matrix, an operand is not of floats.
         ValueError: shapes do not match; says which.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Differentiable in both modes, and in every order, in Q, K, V, bias, edges and what `score`
     captures. Derivatives recompute the weights from the logarithms; those of second order are of

@@ -87,6 +87,7 @@ def mxm(
             patterns are traced, `nse` is missing and no bound is reasonable; a capacity of 2^31 - 1
             or more.
         TypeError: an operand is no sparse matrix, or the monoid is not defined on the dtype.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Differentiable in both modes in the values of A and B and the semiring's parameters, the tangent
     on the pattern of C: for min and max the winning product, the first k at ties.

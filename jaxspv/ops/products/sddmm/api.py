@@ -49,6 +49,7 @@ def sddmm(
     Raises:
         TypeError: A is no matrix, or the monoid is not defined on the dtype.
         ValueError: shapes do not match; the semiring is positional.
+        NotImplementedError: the form asked for cannot run; says why.
 
     Differentiable in both modes in X, Y and the semiring's parameters; the derivative holds no
     array of (entries, k): memory O(nse + size of X and Y + chunk).

@@ -51,9 +51,8 @@ def revalue(prepared: dict, weights: jax.Array) -> dict:
     if "slots" not in prepared or not weights.shape[0]:
         return prepared
     if "parts" in prepared:
-        least = jnp.zeros_like(prepared["least"])
         ordered = jnp.asarray(weights)[prepared["slots"]]
-        return prepared | {"weights": ordered, "least": least}
+        return prepared | {"weights": ordered, "least": jnp.zeros(CLASSES, ordered.dtype)}
     return prepared | {"lengths": jnp.asarray(weights)[prepared["slots"]]}
 
 

@@ -44,17 +44,19 @@ class Recorded(Search):
         same time are not ordered, so the record that stays may be of a label that was lowered
         again. So every record is checked: its label must be the final one, which makes the edge
         tight (a tail that fell later would have lowered the head, or rounding makes both sums
-        equal), and its tail strictly nearer. That takes a gather for a vertex, where one more pass
-        over the edges would take one for each edge. The other vertices, the orphans, search their
-        own rows on a symmetric graph; what is left gets a parent by adoption (`tree.py`), from the
-        orphans that found one. Else all vertices that have a parent search theirs for orphans.
+        equal), and its tail strictly nearer: then all that have a parent lead to the source, also
+        while orphans take some of equal label. That takes a gather for a vertex, where one more
+        pass over the edges would take one for each edge. The other vertices, the orphans, search
+        their own rows on a symmetric graph; what is left gets a parent by adoption (`tree.py`),
+        from the orphans that found one. Else all vertices that have a parent search theirs for
+        orphans.
         """
         k, c, parents = self.k, self.c, self.m.parents
         orphans, s.away = self.find_orphans(s), 0
         if c.rule.symmetric:
-            s = s.after(k, orphans > 0, self._search_parents)
+            s = s.after(k, (orphans > 0) & (s.ok == 1), self._search_parents)
             orphans = orphans - s.away
-        s = s.after(k, orphans > 0, self._queue_parents)
+        s = s.after(k, (orphans > 0) & (s.ok == 1), self._queue_parents)
         return adopt(self, s, orphans, parents, self._adopting)
 
     def find_orphans(self, s):
@@ -88,7 +90,12 @@ class Recorded(Search):
         return parent, label, known & (k.load(m.labels, parent, mask=known) < label)
 
     def _search_parents(self, s):
-        """The orphans of the near queue search their rows; s.away counts those that find one."""
+        """The orphans of the near queue search their rows; s.away counts those that find one.
+
+        A tail as near as the orphan serves once it has a parent itself. The claim depends on the
+        load that saw that, and a GPU writes nothing on a guess: so claims along equal labels follow
+        each other in time and close no cycle.
+        """
         k, c, m = self.k, self.c, self.m
 
         def visit(labels, near, weights, edge, least):

@@ -134,8 +134,8 @@ class Search(Labels, ABC):
         ok, near = self._from_source() if c.rule.extend is None else self._from_labels()
         last = self.first_state(near, ok).loop(k, self.going_on, self.step)
         ok = last.ok
-        if c.rule.parents:
-            ok = ok & self.tree(self.state(*last.values()))
+        if c.rule.parents:  # not after a barrier expired: queues may hold what no thread wrote
+            (ok,) = k.if_(ok == 1, lambda: self.tree(self.state(*last.values())), 0)
         self._write_results()
         return last.steps, ok, last.pile, last.work
 

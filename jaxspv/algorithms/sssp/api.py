@@ -184,6 +184,8 @@ def _not_persistent(graph, source, until, delta, *, max_steps, **_):
         return f"the kernel takes float32 or int32 weights, not {graph.dtype}"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
+    if graph.n + graph.nse // 128 >= 1 << 28:  # ranges of 4 words in each of two queues
+        return f"{graph.n} vertices and {graph.nse} edges exceed its int32 places"
     if delta is not None and delta.kernel is None:
         return "a weight is negative"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -88,6 +89,7 @@ def with_lengths(graph: Graph) -> Graph:
 
 def _revalue(layout: Any, graph: Graph) -> Any:
     """Keeps the bucket widths in proportion to the mean weight; negative weights: one bucket."""
+    graph = with_lengths(dataclasses.replace(graph, layouts={}))
     count = jnp.maximum(graph.out.count, 1).astype(jnp.float32)
     valid = jnp.arange(graph.nse) < graph.out.count
     weights = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
@@ -111,7 +113,7 @@ def _revalue(layout: Any, graph: Graph) -> Any:
 @register_layout("sssp", revalue=_revalue, needs_inn=False, numpy=True)
 def _layout(graph: Graph) -> Any:
     """Bucket widths; on a GPU also the kernel's arrays."""
-    graph = with_lengths(graph)
+    given, graph = graph, with_lengths(graph)
     out, dtype = graph.out, graph.dtype
     facts = _checked(graph)
     widths, ratios = _widths(graph, facts)
@@ -119,7 +121,9 @@ def _layout(graph: Graph) -> Any:
     layout = {"widths": widths, "over_mean": ratios, "negative": negative, "pallas": {}}
     if on_gpu(out.indices) and dtype in (np.float32, np.int32):
         sizes = _sizes(out)
-        how = {"renumber": True, "symmetric": graph.symmetric, "rounded": bucketed}
+        # weights that every call casts are new ones, which no order by weight serves
+        symmetric = graph.symmetric and given.dtype == dtype
+        how = {"renumber": True, "symmetric": symmetric, "rounded": bucketed}
         layout["pallas"] = prepare_sssp(out.indptr, out.indices, graph.data, sizes=sizes, **how)
     return layout
 

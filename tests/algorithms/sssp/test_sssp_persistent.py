@@ -1,6 +1,7 @@
 """`sssp` around its kernel, interpreted: parents, conditions, flags, as the XLA form has them."""
 
 import functools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import pytest
 import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.algorithms.sssp import api as module
+from jaxspv.algorithms.sssp.layout import with_lengths
 from pallas_kernels.layouts.lengths import prepare_sssp
 from pallas_kernels.sssp import api as kernels
 from pallas_kernels.sssp.problem import Config
@@ -114,6 +116,33 @@ def test_new_values_of_another_sign_do_not_converge():
     G = graph_of(A, False)
     assert bool(run(G.with_data(A.data * 2), 0).converged)
     assert not bool(run(G.with_data(-A.data), 0).converged)
+
+
+def test_rows_by_weight_serve_new_weights_of_any_dtype(monkeypatch):
+    """Prepared as on a GPU; not for weights that every call casts."""
+    monkeypatch.setattr("jaxspv.algorithms.sssp.layout.on_gpu", lambda _: True)
+    for name in ("ORDERED_MEAN", "ORDERED_LEAST"):
+        monkeypatch.setattr(f"pallas_kernels.layouts.lengths.{name}", 8)
+    A = edges(60, 700, 2, WEIGHTS["integers"])
+    G = jsp.prepare(A, for_="sssp")
+    assert "parts" in G.layouts["sssp"]["pallas"]
+    for H in (G, G.with_data(64 - A.data), G.astype(jnp.float32), G.astype(bool)):
+        lengths = H.out if H.dtype != bool else H.out.astype(jnp.int32)
+        want = jsp.sssp(lengths, 7, deterministic=True)
+        got = run(with_lengths(H), 7)
+        np.testing.assert_array_equal(got.distances, want.distances)
+        verify.tree(lengths, 7, got.parents, np.ones(60, bool))
+    for dtype in (jnp.float16, bool):
+        assert not jsp.prepare(A.astype(dtype), for_="sssp").layouts["sssp"]["pallas"]
+
+
+def test_sizes_that_int32_does_not_count_are_refused():
+    def refused(n, nse):
+        graph = types.SimpleNamespace(n=n, nse=nse, dtype=np.dtype(np.float32))
+        return module._not_persistent(graph, 0, None, None, max_steps=None)
+
+    assert refused(2**27, 2**31 - 1) is None
+    assert "int32" in refused(2**28, 2**30) and "int32" in refused(2**28 - 2**20, 2**31 - 1)
 
 
 def test_weights_under_jit_decide_what_runs():

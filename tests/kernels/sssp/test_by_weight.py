@@ -139,9 +139,10 @@ def test_long_edges_are_not_looked_at():
     assert (np.asarray(out[0]) == 0).all()
 
 
-def test_new_weights_need_no_new_order():
+@pytest.mark.parametrize("before", [np.float32, np.int32])
+def test_new_weights_need_no_new_order(before):
     graph, config = DENSE, Config(**SMALL)
-    prepared = by_weight(*graph, lengths(graph, np.float32))
+    prepared = by_weight(*graph, lengths(graph, before))
     arrays = tuple(map(jnp.asarray, graph))
     rule = Rule(symmetric=True)
     run = jax.jit(

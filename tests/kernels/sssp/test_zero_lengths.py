@@ -28,6 +28,31 @@ def test_vertices_whose_notes_are_lost_find_parents(monkeypatch, symmetric):
         check(graph, weights, 1, search(graph, weights, 1, 30, config, {}, symmetric=symmetric))
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("phase", ["search", "find_orphans"])
+def test_no_queue_is_read_after_a_barrier_expired(monkeypatch, phase, symmetric):
+    """Its places may hold what no thread wrote: vertices anywhere."""
+    kernel, phases = any_degree.AnyDegree, ["find_orphans", "_search_parents", "_queue_parents"]
+
+    def unreachable(self, s):
+        raise AssertionError("a queue is read")
+
+    def expires(self, s):
+        s.ok = self.k.const(0)
+        return self.k.const(1)
+
+    first = kernel.first_state
+    for name in phases:
+        monkeypatch.setattr(kernel, name, unreachable)
+    if phase == "search":
+        monkeypatch.setattr(kernel, "first_state", lambda self, near, ok: first(self, near, ok * 0))
+    else:
+        monkeypatch.setattr(kernel, phase, expires)
+    graph = GRAPHS["random"]
+    weights = symmetric_weights(graph, np.int32)
+    assert search(graph, weights, 1, 30, SMALL, {}, symmetric=symmetric)[3] == 1
+
+
 def chains(lengths, symmetric):
     """(indptr, indices), weights: after an edge of weight 8 each, chains of edges of weight 0 from
     a path of weight 8, the last vertex of a chain in a cycle of weight 0 with the three before."""

@@ -22,10 +22,11 @@ warps took 100 us in rounds of few edges.
 Traffic besides that of `any_degree.py`: two offsets for a vertex that is queued, one for a range,
 and for each ceiling the labels and offsets of all vertices, twice.
 
-Measured (H200, ms, one bucket after the other before): rmat21 from its hub 2.46 -> 1.36, from
-another vertex 3.30 -> 1.50; rmat18 0.54 -> 0.39 and 0.61 -> 0.60. Of the 1.24 in the kernel the
-pushes below the ceiling take 0.57, the look and the choice 0.08, the pull 0.13, the rest of the
-search 0.22, parents 0.23 (when orphans still queued their whole rows; not measured since).
+Measured (H200, ms, one bucket after the other before; with orphans that, once they had a parent,
+queued their whole rows, not measured since): rmat21 from its hub 2.46 -> 1.36, from another vertex
+3.30 -> 1.50; rmat18 0.54 -> 0.39 and 0.61 -> 0.60. Of the 1.24 in the kernel the pushes below the
+ceiling take 0.57, the look and the choice 0.08, the pull 0.13, the rest of the search 0.22, parents
+0.23.
 """
 
 import dataclasses
@@ -185,7 +186,11 @@ class ByWeight(AnyDegree):
         self.finish(s, least)
 
     def _take(self, s, labels, near, weights, edge, least):
-        """Lowers the labels of the tails by way of the heads `near`."""
+        """Lowers the labels of the tails by way of the heads `near`.
+
+        L1 may serve the loads: labels up to the ceiling are final since a barrier before this turn,
+        and an old label above it is as little of use as the new one.
+        """
         k, c, m = self.k, self.c, self.m
         tails = [edge(j) for j in range(len(near))]
         is_valid = [k.below(u, c.n) for u in near]

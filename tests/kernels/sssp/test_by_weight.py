@@ -109,17 +109,23 @@ def test_every_graph(name):
 
 
 @pytest.mark.parametrize("kind", ["by weight", "symmetric", "directed"])
-def test_warps_that_run_apart_find_the_same(monkeypatch, kind):
+@pytest.mark.parametrize("weights", ["even", "half zero"])
+def test_warps_that_run_apart_find_the_same(monkeypatch, kind, weights):
     """Records of parents that are overtaken included: those vertices search for theirs."""
-    monkeypatch.setattr(interpret, "run", warps_apart.run)
     symmetric = kind != "directed"
-    graph = random_graph(60, 700, 1, symmetric=symmetric)
-    for dtype in (np.float32, np.int32):
-        weights = lengths(graph, dtype, 1)
-        prepared = by_weight(*graph, weights) if kind == "by weight" else {}
-        config = SMALL | {"ctas": 2}
-        out = search(graph, weights, 7, 30, config, prepared, symmetric=symmetric)
-        check(graph, weights, 7, out)
+    config = Config(**SMALL | {"ctas": 2, "near_buffer": 4, "unroll": 1, "taken": 1})
+    for seed in range(8):
+        monkeypatch.setattr(interpret, "run", warps_apart.seeded(seed))
+        graph = random_graph(40, 250, seed, symmetric=symmetric)
+        dtype = (np.float32, np.int32)[seed % 2]
+        values = symmetric_weights(graph, dtype)
+        if weights == "half zero":
+            values[values % 2 == 0] = 0
+        prepared = by_weight(*graph, values) if kind == "by weight" else {}
+        delta = np.asarray((10, 30)[seed // 4], dtype)
+        rule = Rule(symmetric=symmetric)
+        out = sssp((*graph, values), 7, delta, prepared=prepared, rule=rule, config=config)
+        check(graph, values, 7, out)
 
 
 def test_long_edges_are_not_looked_at():

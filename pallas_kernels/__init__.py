@@ -7,6 +7,12 @@ refuses vmap, needs no zeroed workspace and launches at most as many CTAs as the
 together. The kernels over a CSR (`csr_spmv`, `csr_vjp`, `tight_edges`) and `betweenness` have no
 grid barrier: no status, and any number of CTAs.
 
+A graph is given by indptr int32[n + 1] and indices int32[nnz], in any order: edges v -> indices[i],
+indptr[v] <= i < indptr[v + 1]. A kernel over several GPUs is called inside a `shard_map`; `axes`
+are all axes of the mesh in their order. It takes indptr int32[places + 1] and indices int32[nse] of
+the rows of this device's places; a column is a place among those of all devices, numbered device by
+device; positions int32[n] is the place of each vertex, the same on every device.
+
 The folders, from the bottom upwards:
 
     simt/       what kernels are written with: launches, primitives on the GPU and interpreted,

@@ -14,7 +14,7 @@ them; 28 bytes a vertex of memory for each block.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from .rows.flatten import flatten
 from .simt.device import DEFAULT_GRID, Grid
 from .simt.launch import launch
 from .simt.primitives import Simt
-from .simt.typed import Array, Value
+from .simt.typed import Array, Arrays, Value
 
 LONG = 64
 UNROLL = 4
@@ -33,22 +33,6 @@ STATE = 4
 ONE = 0x3F800000  # 1.0 as a word
 WORDS = STATE + 3  # words of memory for a vertex: state, and entries of queue, starts and sums
 MOST_WORDS = 2**28  # of memory for all blocks
-
-
-class Arrays(NamedTuple):
-    """Arrays of the kernel; those of the last two lines hold a part for each block."""
-
-    indptr: Array
-    indices: Array
-    in_indptr: Array
-    in_indices: Array
-    sources: Array
-    state: Array
-    queue: Array
-    starts: Array  # of the levels in the queue
-    passed: Array
-    infinite: Array
-    control: Array
 
 
 def betweenness(
@@ -63,8 +47,7 @@ def betweenness(
 ) -> tuple[jax.Array, jax.Array]:
     """(dependency of each vertex, float32[n]; bool, whether a number of paths overflows float32).
 
-    indptr int32[n + 1], indices: edges v -> indices[i], indptr[v] <= i < indptr[v + 1];
-    in_indptr, in_indices: those into each vertex. sources: int32[k], others than 0 .. n - 1 are
+    in_indptr, in_indices: the edges into each vertex. sources: int32[k], others than 0 .. n - 1 are
     skipped. endpoints: whether both ends of a path count as passed. There is no barrier between
     blocks, so any number of them is right.
     """
@@ -84,7 +67,6 @@ def betweenness(
             "passed": (ctas * n, jnp.float32),
             "infinite": ctas,
         },
-        arrays=Arrays,
         **form,
         shared_words=12,
         name="betweenness",
@@ -150,14 +132,11 @@ class Searches:
         d + 1."""
         k, m = self.k, self.m
 
-        def edges(places, payloads, valid):
-            heads = k.loads(m.indices, places, valid, cache="nc")
-            levels = [self.word(w, LEVEL) for w in heads]
-            seen = k.loads(m.state, levels, valid, other=0, cache="fresh")
-            new = [level == -1 for level in seen]
-            each = zip(levels, new, strict=True)
-            old = [k.atomic_cas(m.state, at, -1, d + 1, mask=mask) for at, mask in each]
-            won = [mask & (level == -1) for mask, level in zip(new, old, strict=True)]
+        def edges(places, valid):
+            heads = k.load(m.indices, places, mask=valid, cache="nc")
+            at = self.word(heads, LEVEL)
+            new = k.load(m.state, at, mask=valid, other=0, cache="fresh") == -1
+            won = new & (k.atomic_cas(m.state, at, -1, d + 1, mask=new) == -1)
             put(k, heads, won, (self.found, 0), store)
 
         def store(at, w, mask):
@@ -215,14 +194,12 @@ class Searches:
 
         def places(begin, end, step):
             def stride(e, total):
-                at = [e + j * step for j in range(UNROLL)]
-                valid = [place < end for place in at]
-                at = [self.word(w) for w in k.loads(heads, at, valid, cache="nc")]
-                found = k.loads_vec(m.state, at, STATE, valid, other=-1, cache="fresh")
-                for words, mask in zip(found, valid, strict=True):
-                    counts = mask & (words[LEVEL] == level)
-                    total = total + k.where(counts, k.bits(words[word], "f32"), zero)
-                return total
+                at = k.several(UNROLL, lambda j: e + j * step)
+                valid = at < end
+                at = self.word(k.load(heads, at, mask=valid, cache="nc"))
+                words = k.load_vec(m.state, at, STATE, mask=valid, other=-1, cache="fresh")
+                counts = valid & (words[LEVEL] == level)
+                return k.total(k.where(counts, k.bits(words[word], "f32"), zero), total)
 
             return k.for_(begin, end, UNROLL * step, stride, zero)[0]
 

@@ -25,14 +25,17 @@ pieces: rmat18 4.2 for 2.7, cnr-2000 6.4 for 3.7. Last levels by one CTA or not 
 coAuthorsDBLP 1.05, 1.12; cnr-2000 3.30, 3.32; rows of 64 edges on the stack: 1.06, 4.40.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from .rows.worklist import FOURTH, MORE, THIRD, Worklist, edges_of
+from .rows.flatten import flatten
+from .rows.worklist import FOURTH, MORE, THIRD, Worklist
 from .simt.device import DEFAULT_GRID, Grid
 from .simt.launch import launch
+from .simt.typed import Several
 
 STACK = 128  # capacity of the stack of a warp
 STACKED = 16  # rows of at most so many edges go to the stack
@@ -65,11 +68,7 @@ def cores(
     indptr: jax.Array, indices: jax.Array, *, grid: Grid = DEFAULT_GRID
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(core numbers int32[n], the largest, status int32) of a symmetric graph; self loops do not
-    count.
-
-    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
-    in any order. status 0: right; otherwise a grid barrier expired.
-    """
+    count."""
     n = indptr.shape[0] - 1
     if n == 0:
         return jnp.zeros(0, jnp.int32), jnp.int32(0), jnp.int32(0)
@@ -143,7 +142,7 @@ def _degrees(k: Any, c: State, m: Any):
         k.sync_warp()
         short = end - begin <= SHORT
         _without_loops(k, m, v, begin, k.where(short, end - begin, 0))
-        c.work.put(0, 0, [(begin, k.where(short, begin, end), v)])
+        c.work.put(0, 0, (begin, k.where(short, begin, end), v))
 
     k.spread_warps(c.n, rows)
 
@@ -157,12 +156,11 @@ def _loops(k: Any, m: Any, pieces, put, part, alone):
 def _without_loops(k, m, v, begin, size):
     """Subtracts the self loops of some edges of each lane's v from its degree."""
 
-    def edges(places, owners, valid):
-        heads = k.loads(m.indices, places, valid, cache="nc")
-        for head, owner, mask in zip(heads, owners, valid, strict=True):
-            k.reduce("add", m.degree, head, -1, mask=mask & (head == k.shfl(v, owner)))
+    def edges(places, valid, owner):
+        head = k.load(m.indices, places, mask=valid, cache="nc")
+        k.reduce("add", m.degree, head, -1, mask=valid & (head == k.shfl(v, owner)))
 
-    edges_of(k, (begin, size), edges, unroll=UNROLL)
+    flatten(k, begin, size, (k.lane,), edges, unroll=UNROLL)
 
 
 def _list(k: Any, c: State, m: Any, control, now):
@@ -178,7 +176,7 @@ def _list(k: Any, c: State, m: Any, control, now):
     def some(v, above, size):
         degree = k.load(m.degree, v, mask=v < c.n, other=-1, cache="fresh")
         mine, more = degree == level, degree > level
-        listed = lambda: c.work.put(turn, part, [(*k.row(m.indptr, v, mine), v)])  # noqa: E731
+        listed = lambda: c.work.put(turn, part, (*k.row(m.indptr, v, mine), v))  # noqa: E731
         k.if_(k.any(mine), listed)
 
         def keep():
@@ -219,16 +217,11 @@ def _next_level(k: Any, c: State, m: Any, control, alive, put, listed):
     def scan(level, count, left):
 
         def some(first, above):
-            places = [first + u * k.threads + k.lane for u in range(UNROLL)]
-            valid = [place < alive for place in places]
-            vertices = k.loads(m.alive, places, valid, other=0, cache="fresh")
-            degrees = k.loads(m.degree, vertices, valid, other=-1, cache="fresh")
-            rows = []
-            for v, degree in zip(vertices, degrees, strict=True):
-                rows.append((*k.row(m.indptr, v, degree == level), v))
-                above = k.minimum(above, k.where(degree > level, degree, FAR))
-            put(rows)
-            return above
+            at = k.several(UNROLL, lambda u: first + u * k.threads + k.lane)
+            v = k.load(m.alive, at, mask=at < alive, other=0, cache="fresh")
+            degree = k.load(m.degree, v, mask=at < alive, other=-1, cache="fresh")
+            put((*k.row(m.indptr, v, degree == level), v))
+            return functools.reduce(k.minimum, k.where(degree > level, degree, FAR), above)
 
         (above,) = k.for_(k.warp * 32, alive, UNROLL * k.threads, some, FAR)
         _fold_above(k, c, above)
@@ -253,37 +246,32 @@ def _peel(k: Any, c: State, m: Any, level, pieces, put, part, alone):
     if alone:  # levels follow each other in one CTA
         level = k.load(c.level, 0)
 
-    def edges(places, owners, valid, top):
+    def edges(places, valid, _, top):
         """Each edge decrements the degree of its head, and undoes it if the head is peeled."""
-        heads = k.loads(m.indices, places, valid, cache="nc")
-        live = valid
+        head, live = k.load(m.indices, places, mask=valid, cache="nc"), valid
         if not alone:
-            degrees = k.loads(m.degree, heads, valid, other=0, cache="fresh")
-            live = [degree > level for degree in degrees]
-        before = k.atomics("add", m.degree, heads, [-1] * len(heads), live)
-        each = zip(heads, live, strict=True)
-        ends = [k.row(m.indptr, v, mask) for v, mask in each] if alone else None
-        for head, mask, old in zip(heads, live, before, strict=True):
-            k.reduce("add", m.degree, head, 1, mask=mask & (old <= level))
+            live = k.load(m.degree, head, mask=valid, other=0, cache="fresh") > level
+        before = k.atomic("add", m.degree, head, -1, mask=live)
+        row = k.row(m.indptr, head, live) if alone else None
+        k.reduce("add", m.degree, head, 1, mask=live & (before <= level))
         # the one edge that lowered a head to this level claims it
-        claimed = [mask & (old == level + 1) for mask, old in zip(live, before, strict=True)]
-        return k.if_(k.any(*claimed), lambda: keep(heads, ends, claimed, top), top)
+        claimed = live & (before == level + 1)
+        return k.if_(k.any(claimed), lambda: keep(head, row, claimed, top), top)
 
-    def keep(heads, ends, claimed, top):
-        ends = ends or [k.row(m.indptr, v, mask) for v, mask in zip(heads, claimed, strict=True)]
-        rows = []
-        for v, (begin, end), mask in zip(heads, ends, claimed, strict=True):
-            short = mask & (end - begin <= STACKED)
-            place = top + k.lanes_below(k.ballot(short))
-            inside = short & (place < STACK)
+    def keep(head, row, claimed, top):
+        begin, end = row or k.row(m.indptr, head, claimed)
+        short, left = claimed & (end - begin <= STACKED), []
+        for v, mask, few in zip(head, claimed, short, strict=True):
+            place = top + k.lanes_below(k.ballot(few))
+            inside = few & (place < STACK)
             k.store(c.stack, mine + place, v, mask=inside)
-            top = k.minimum(top + k.popc(k.ballot(short)), STACK)
-            rows.append((begin, k.where(mask & ~inside, end, begin), v))
-        put(rows)
+            top = k.minimum(top + k.popc(k.ballot(few)), STACK)
+            left.append(mask & ~inside)
+        put((begin, k.where(Several(left), end, begin), head))
         return top
 
     def rows(begin, size, top):
-        return edges_of(k, (begin, size), edges, top, unroll=UNROLL)
+        return flatten(k, begin, size, (k.lane,), edges, top, unroll=UNROLL)
 
     begin, size, *_ = pieces
     (top,) = rows(begin, size, 0)

@@ -25,9 +25,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .rows.worklist import MORE, Worklist, edges_of
+from .rows.flatten import flatten
+from .rows.worklist import MORE, Worklist
 from .simt.device import DEFAULT_GRID, Grid
 from .simt.launch import launch
+from .simt.typed import Several
 
 UNROLL = 2
 WORDS = 40  # the first control word of the worklist
@@ -57,7 +59,7 @@ def strong(
 
     indptr int32[2 n + 2], indices: n + 1 offsets of the rows of out-edges, then n + 1 offsets of
     the rows of in-edges, which follow in `indices`; columns in any order. pivot: int32, preferably
-    a vertex of the largest component. status 0: right; otherwise a grid barrier expired.
+    a vertex of the largest component.
     """
     n = indptr.shape[0] // 2 - 1
     if n == 0:
@@ -127,7 +129,7 @@ def _plant(k: Any, c: State, m: Any):
 
     def first():
         r = pivot + k.lane * n
-        c.work.put(0, 0, [(*_row(k, c, m, r, k.lane < 2), r)])
+        c.work.put(0, 0, (*_row(k, c, m, r, k.lane < 2), r))
 
     k.if_((k.cta == 0) & (k.warp == 0), first)
 
@@ -145,41 +147,31 @@ def _push(k: Any, c: State, m: Any, pieces, put, part, alone):
     words = k.load_vec(m.state, k.where(up, r - n, r) * STATE, STATE, mask=valid, cache="fresh")
     mine, key = k.where(up, words[UP], words[DOWN]), words[KEY]
 
-    def edges(places, owners, valid):
-        heads = k.loads(m.indices, places, valid, cache="nc")
-        ups = [place >= c.split for place in places]
-        at = [v * STATE for v in heads]
-        found = k.loads_vec(m.state, at, STATE, valid, other=DONE, cache="fresh")
-        rows = [k.where(up, v + n, v) for v, up in zip(heads, ups, strict=True)]
-
-        def rows_of(masks):
-            return [_row(k, c, m, r, mask) for r, mask in zip(rows, masks, strict=True)]
-
-        ends = rows_of(valid) if alone else []
-        better, values = [], [k.shfl(mine, owner) for owner in owners]
-        for words, owner, value, up in zip(found, owners, values, ups, strict=True):
-            # a masked load gives DONE, which no listed vertex has as key
-            same = words[KEY] == k.shfl(key, owner)
-            better.append(same & (value < k.where(up, words[UP], words[DOWN])))
+    def edges(places, valid, owner):
+        up, head = places >= c.split, k.load(m.indices, places, mask=valid, cache="nc")
+        words = k.load_vec(m.state, head * STATE, STATE, mask=valid, other=DONE, cache="fresh")
+        row = k.where(up, head + n, head)
+        ends = _row(k, c, m, row, valid) if alone else None
+        value = k.shfl(mine, owner)
+        # a masked load gives DONE, which no listed vertex has as key
+        same = words[KEY] == k.shfl(key, owner)
+        better = same & (value < k.where(up, words[UP], words[DOWN]))
 
         def lower():
             """Lowers the larger ranks; of all edges that do so in this round, one lists the
             head."""
-            at = [v * STATE + k.where(up, UP, DOWN) for v, up in zip(heads, ups, strict=True)]
-            for place, value, mask in zip(at, values, better, strict=True):
-                k.reduce("min", m.state, place, value, mask=mask)
+            at = head * STATE + k.where(up, UP, DOWN)
+            k.reduce("min", m.state, at, value, mask=better)
             if alone:
-                fresh = [c.work.first_time(r, mask) for r, mask in zip(rows, better, strict=True)]
+                new = c.work.first_time(row, better)
             else:
-                seen = k.atomics("exch", m.marks, rows, [part + 1] * len(rows), better)
-                fresh = [b & (old != part + 1) for b, old in zip(better, seen, strict=True)]
-            spans = ends if alone else rows_of(better)
-            each = zip(spans, fresh, rows, strict=True)
-            put([(begin, k.where(new, end, begin), r) for (begin, end), new, r in each])
+                new = better & (k.atomic("exch", m.marks, row, part + 1, mask=better) != part + 1)
+            begin, end = ends or _row(k, c, m, row, better)
+            put((begin, k.where(new, end, begin), row))
 
-        k.if_(k.any(*better), lower)
+        k.if_(k.any(better), lower)
 
-    edges_of(k, (begin, size), edges, unroll=UNROLL)
+    flatten(k, begin, size, (k.lane,), edges, unroll=UNROLL)
 
 
 def _name(k: Any, c: State, m: Any, control, turn, part):
@@ -207,13 +199,14 @@ def _name(k: Any, c: State, m: Any, control, turn, part):
         # Two classes that get the same number cost time only.
         mixed = (down * -1640531527) ^ (up * -2048144789)
         key = k.where(done, DONE, k.shr(mixed ^ k.shr(mixed, 15), 1))
-        ends = [_row(k, c, m, r, left) for r in (v, v + n)]
+        rows = Several((v, v + n))
+        begin, end = _row(k, c, m, rows, left)
         own = ((v + 1) * MIX) & (2**BITS - 1)
-        out, inn = (k.cast(end - begin, "f32") for begin, end in ends)
+        out, inn = k.cast(end - begin, "f32")
         power = k.shr(k.bits(out * inn + 1.0, "i32"), 23) - 127  # exponent of the product
         own = own | ((30 - k.minimum(power, 30)) << BITS)
         k.store_vec(m.state, v * STATE, (key, own, own, k.const(0)), mask=live)
-        c.work.put(turn, part, [(*span, r) for span, r in zip(ends, (v, v + n), strict=True)])
+        c.work.put(turn, part, (begin, end, rows))
         return left_of_all | k.cast(left, "i32")
 
     (left,) = k.spread_warps(n, some, 0)

@@ -39,8 +39,9 @@ from ..frontier.append import range_count, write_row
 from ..frontier.carry import Carry
 from ..frontier.control import Rotation, report
 from ..simt.primitives import Simt
+from ..simt.typed import Arrays
 from .bottom_up import Copies, pull
-from .problem import Arrays, Problem, Targets
+from .problem import Problem, Targets
 from .top_down import Tail, UnbufferedTail, collect, push
 
 

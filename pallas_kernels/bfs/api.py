@@ -13,9 +13,10 @@ from ..layouts.adjacency import Adjacency
 from ..simt.device import resident_ctas, target
 from ..simt.launch import launch
 from ..simt.primitives import Simt
+from ..simt.typed import Arrays
 from ..tuning import constants
 from . import any_degree, low_degree
-from .problem import Arrays, BFSConfig, Problem
+from .problem import BFSConfig, Problem
 
 
 def default_bfs_config(n: int, *, low_degree: bool, quads: int = 3) -> BFSConfig:
@@ -51,8 +52,7 @@ def bfs(
 
     levels[v] is the number of edges on a shortest path from source to v, -1 if v is unreached;
     parents[v] is the vertex before v on one of them (the source its own, unreached -1); num_levels
-    counts the levels that hold a vertex. status 0: right; otherwise a grid barrier expired and the
-    result means nothing.
+    counts the levels that hold a vertex.
 
     graph: int32 arrays; without those of the reversed graph a symmetric graph is pulled from its
     own rows, any other graph is only pushed. prepared: what `prepare_bfs` computed once. targets
@@ -91,7 +91,6 @@ def bfs(
         kernel,
         operands | more,
         outputs | workspace | {"summary": 2},
-        arrays=Arrays,
         ctas=c.ctas,
         threads=c.threads,
         shared_words=shared,

@@ -1,11 +1,12 @@
 """The pull side of `any_degree.py`: unvisited vertices look for a visited neighbour."""
 
+import functools
 from typing import Any
 
 from ..frontier.append import range_count
 from ..simt.primitives import Simt
-from ..simt.typed import Value
-from .problem import Arrays, Problem
+from ..simt.typed import Arrays, Several, Value, one_by_one, together
+from .problem import Problem
 from .top_down import UnbufferedTail, append, write
 
 STRETCH = 1024  # neighbours of a vertex that one warp searches
@@ -72,13 +73,10 @@ def pull(
 
         def look(left, new, rest):
             vertices, need, left = picks.take(left)
-            near = [
-                _first(k, m, v, mask, copies.ends) for v, mask in zip(vertices, need, strict=True)
-            ]
-            found, parent = _visited(k, copies, [four for four, _ in near], need)
+            near, far = _first(k, m, vertices, need, copies.ends)
+            found, parent = _visited(k, copies, near, need)
             tail.record(vertices, found, parent)
-            more = [far & ~hit for (_, far), hit in zip(near, found, strict=True)]
-            return left, new | picks.words(found), rest | picks.words(more)
+            return left, new | picks.words(found), rest | picks.words(far & ~found)
 
         _, new, rest = k.while_(lambda left, *_: k.any(left != 0), look, left, 0, 0)
         picks = _Picks(k, c, w, rest)
@@ -121,25 +119,25 @@ class _Picks:
     def take(self, left):
         """(vertices, masks of those that are valid, the bits that remain)."""
         k, sparse, w = self.k, self.sparse, self.w
-        together, own, vertices, need, self.places = k.ballot(left != 0), left, [], [], []
+        dense, own, found = k.ballot(left != 0), left, []
         for _ in range(self.c.unroll):
-            at, bit = k.ctz(together) & 31, k.ctz(own) & 31
-            word, bits = k.shfl(w, at), k.where(together != 0, k.shfl(left, at), 0)
-            vertices.append(k.where(sparse, w * 32 + bit, word * 32 + k.lane))
-            need.append(k.where(sparse, own, k.shr(bits, k.lane) & 1) != 0)
-            at = k.where(together != 0, at, 32)
+            at, bit = k.ctz(dense) & 31, k.ctz(own) & 31
+            word, bits = k.shfl(w, at), k.where(dense != 0, k.shfl(left, at), 0)
+            vertex = k.where(sparse, w * 32 + bit, word * 32 + k.lane)
+            need = k.where(sparse, own, k.shr(bits, k.lane) & 1) != 0
+            at = k.where(dense != 0, at, 32)
             left = k.where(k.lane == at, 0, left)
-            together, own = together & (together - 1), own & (own - 1)
-            self.places.append((at, bit))
+            dense, own = dense & (dense - 1), own & (own - 1)
+            found.append((vertex, need, at, bit))
+        vertices, need, self.at, self.bit = together(found)
         return vertices, need, k.where(sparse, own, left)
 
     def words(self, flags):
         """Bits of the vertices taken last for which `flags` holds, in the words of their lanes."""
-        k, word = self.k, self.k.const(0)
-        for (at, bit), flag in zip(self.places, flags, strict=True):
-            together = k.where(k.lane == at, k.ballot(flag), 0)
-            word = word | k.where(self.sparse, k.where(flag, k.bit(bit), 0), together)
-        return word
+        k = self.k
+        word = k.where(k.lane == self.at, k.ballot(flags), 0)
+        word = k.where(self.sparse, k.where(flags, k.bit(self.bit), 0), word)
+        return k.union((k.const(0), *word))
 
 
 def _visited(k, copies, near, need):
@@ -148,11 +146,10 @@ def _visited(k, copies, near, need):
     First neighbours are tested first: most are hubs, whose bits lie in a few cache lines. A vertex
     that found one tests no other.
     """
-    found, parent = [k.const(False, "i1") for _ in near], [k.const(-1) for _ in near]
-    for j in range(4):
-        for u, four in enumerate(near):
-            hit = copies.visited(four[j], need[u] & ~found[u])
-            parent[u], found[u] = k.where(hit, four[j], parent[u]), found[u] | hit
+    found, parent = k.const(False, "i1"), k.const(-1)
+    for v in near:
+        hit = copies.visited(v, need & ~found)
+        found, parent = found | hit, k.where(hit, v, parent)
     return found, parent
 
 
@@ -181,50 +178,38 @@ def _pull_rest(k, c, m, copies, tail, v, rest):
     """(whether a later neighbour of each of `unroll` vertices a lane is visited, which one): the
     lane probes some, by fours, and leaves the others to the CTA.
     """
-    begin = [(b + 4) & -4 for b in k.loads(m.in_indptr, v, rest, cache="nc")]
-    end = k.loads(m.in_indptr, [x + 1 for x in v], rest, other=-1, cache="nc")
+    begin = (k.load(m.in_indptr, v, mask=rest, cache="nc") + 4) & -4
+    end = k.load(m.in_indptr, v + 1, mask=rest, other=-1, cache="nc")
 
     def searching(tries, found):
-        return [~f & (b + tries < e) for b, e, f in zip(begin, end, found, strict=True)]
+        return ~found & (begin + tries < end)
 
-    def probe(tries, *state):
-        found, parent = list(state[: c.unroll]), list(state[c.unroll :])
+    def probe(tries, found, parent):
         mask = searching(tries, found)
-        each = zip(begin, end, mask, strict=True)
-        near = [_aligned(k, m.in_indices, b + tries, e, t, copies.ends) for b, e, t in each]
-        for u, (hit, v) in enumerate(zip(*_visited(k, copies, near, mask), strict=True)):
-            parent[u], found[u] = k.where(hit, v, parent[u]), found[u] | hit
-        return tries + 4, *found, *parent
+        near = _aligned(k, m.in_indices, begin + tries, end, mask, copies.ends)
+        hit, u = _visited(k, copies, near, mask)
+        return tries + 4, found | hit, k.where(hit, u, parent)
 
-    def unfinished(tries, *state):
-        return k.any(*searching(tries, state[: c.unroll]))
+    def unfinished(tries, found, parent):
+        return k.any(searching(tries, found))
 
-    sentinel = [k.const(False, "i1")] * c.unroll, [k.const(-1)] * c.unroll
-    tries, *out = k.while_(
-        lambda tries, *state: (tries < c.lane_probes) & unfinished(tries, *state),
-        probe,
-        0,
-        *(x for some in sentinel for x in some),
-    )
+    going = lambda tries, *found: (tries < c.lane_probes) & unfinished(tries, *found)  # noqa: E731
+    none = Several([k.const(False, "i1")] * c.unroll), Several([k.const(-1)] * c.unroll)
+    tries, *out = k.while_(going, probe, 0, *none)
 
     def leave():
-        left = searching(tries, out[: c.unroll])
-        each = zip(left, begin, end, strict=True)
-        parts = [k.where(t, range_count(STRETCH, b + tries, e), 0) for t, b, e in each]
-        scans = [k.warp_scan(p) for p in parts]
-        total = sum((t for _, t in scans[1:]), scans[0][1])
+        parts = range_count(STRETCH, begin + tries, end)
+        parts = k.where(searching(tries, out[0]), parts, 0)
+        upto, counts = together(map(k.warp_scan, parts))
+        total = k.total(counts)
         base = tail.reserve(total)
         capacity = base + total <= c.buffer
 
         def list_them():
             at = base
-            for x, p, (upto, count), b, e in zip(v, parts, scans, begin, end, strict=True):
-                k.if_(
-                    count > 0,
-                    lambda x=x, p=p, upto=upto, at=at, b=b, e=e: write(
-                        k, STRETCH, tail, at, p, (b + tries, e, x, upto - p)
-                    ),
-                )
+            rows = one_by_one(counts, parts, (begin + tries, end, v, upto - parts))
+            for count, part, row in rows:
+                k.if_(count > 0, functools.partial(write, k, STRETCH, tail, at, part, row))
                 at = at + count
 
         def search_them():
@@ -234,8 +219,7 @@ def _pull_rest(k, c, m, copies, tail, v, rest):
         k.if_(capacity, list_them)
         return k.if_(~capacity, search_them, *out)
 
-    out = k.if_(unfinished(tries, *out), leave, *out)
-    return out[: c.unroll], out[c.unroll :]
+    return k.if_(unfinished(tries, *out), leave, *out)
 
 
 class _Leftovers:
@@ -263,7 +247,7 @@ class _Leftovers:
 
     def record(self, vertices, found, parent):
         """Stores levels and parents of the vertices that found a neighbour, and queues them."""
-        for each in zip(vertices, parent, found, strict=True):
+        for each in one_by_one(vertices, parent, found):
             self._visit(*each)
         self.enqueue(vertices, found)
 
@@ -279,13 +263,13 @@ class _Leftovers:
 
         def some():
             edges = k.const(0)
-            for v, mask in zip(vertices, found, strict=True):
+            for v, mask in one_by_one(vertices, found):
                 start, end = k.row(self.m.indptr, v, mask)
                 append(k, self.c.span, tail, mask, start, end, v)
                 edges = edges + k.where(mask, end - start, 0)
             k.reduce("add", m.sums, 2, edges, mask=edges != 0)
 
-        k.if_(wanted & k.any(*found), some)
+        k.if_(wanted & k.any(found), some)
 
     def slot(self, v):
         """Index of the word of v in `news`: the thread of this CTA that holds this word."""
@@ -317,11 +301,10 @@ class _Leftovers:
             begin = k.where(taken, end, begin)
 
             def stretch(at, parent):
-                here, none = [at + 32 * j + k.lane for j in range(4)], self.copies.ends
-                inside = [x < end for x in here]
-                near = k.loads(m.in_indices, here, inside, other=none, cache="nc")
-                visited = [self.copies.visited(x, x >= 0) for x in near]
-                for x, hit in zip(near, visited, strict=True):
+                here = k.several(4, lambda j: at + 32 * j + k.lane)
+                none = self.copies.ends
+                near = k.load(m.in_indices, here, mask=here < end, other=none, cache="nc")
+                for x, hit in one_by_one(near, self.copies.visited(near, near >= 0)):
                     hits = k.ballot(hit)
                     first = k.shfl(x, k.ctz(hits | (1 << 31)))
                     parent = k.where((parent < 0) & (hits != 0), first, parent)
@@ -329,7 +312,7 @@ class _Leftovers:
 
             _, parent = k.while_(lambda at, parent: (at < end) & (parent < 0), stretch, begin, -1)
             won = self.claim(v, parent, (k.lane == 0) & (parent >= 0))
-            self.enqueue([v], [won])
+            self.enqueue(v, won)
             return count + k.cast(won, "i32")
 
         def some():

@@ -37,8 +37,9 @@ from typing import Any
 from ..frontier.carry import Carry
 from ..frontier.control import Rotation, report
 from ..simt.primitives import MOST_COUNTING, Simt
+from ..simt.typed import Arrays
 from .places import Frontier, Grid, LocalQueues, SingleCTA, log_entry, place_of_bit
-from .problem import Arrays, Problem, Targets
+from .problem import Problem, Targets
 
 # control words 40..47: four rotating groups of TAIL, the length of the next frontier, and COUNTED,
 # the word of a counting barrier

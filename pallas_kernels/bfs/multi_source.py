@@ -19,7 +19,7 @@ moscow-roads 9.50 and 8.87 (31.2; 726 levels, 12 us each).
 """
 
 import operator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ from ..layouts.adjacency import Adjacency
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import Simt
-from ..simt.typed import Array, Operand, Value
+from ..simt.typed import Array, Arrays, Operand, Value
 
 SOURCES = 32
 LONG = 128  # edges of a row that one warp expands together with 31 other rows
@@ -58,25 +58,6 @@ class Side(NamedTuple):
 
     indptr: Array
     indices: Array
-
-
-class Arrays(NamedTuple):
-    """Arrays of the kernel; None where a form has no use for one."""
-
-    indptr: Array
-    indices: Array
-    sources: Array
-    levels: Array
-    seen: Array  # a word a vertex: the sources that have reached it
-    old: Array  # the same before this level
-    words: Array  # the frontier
-    out_ranges: Array  # of long rows
-    status: Array
-    control: Array
-    parents: Any = None
-    in_indptr: Any = None
-    in_indices: Any = None
-    in_ranges: Any = None
 
 
 def bfs_sources(
@@ -115,13 +96,7 @@ def bfs_sources(
         k.report(m.status, _body(k, c, m, m.control))
 
     out = launch(
-        kernel,
-        operands,
-        outputs | {"status": 1},
-        arrays=Arrays,
-        **grid.form(),
-        shared_words=8,
-        name="bfs_sources",
+        kernel, operands, outputs | {"status": 1}, **grid.form(), shared_words=8, name="bfs_sources"
     )
     tree = None
     if parents:

@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from ..frontier.append import put
+from ..frontier.append import put, store_each
 from ..simt.primitives import COUNT_BITS, Simt
-from ..simt.typed import Array, Value
-from .problem import Arrays, Problem
+from ..simt.typed import Array, Arrays, Several, Value
+from .problem import Problem
 
 
 def place_of_bit(k, c, v):
@@ -21,10 +21,8 @@ def place_of_bit(k, c, v):
 
 def claim(k, c, bits, near):
     """For each of `near`: whether this thread set its bit (never for padding and links)."""
-    is_valid = [k.below(v, c.n) for v in near]
-    places = [place_of_bit(k, c, v) for v in near]
-    olds = k.atomics("or", bits, *zip(*places, strict=True), is_valid)
-    return [t & (old & bit == 0) for t, old, (_, bit) in zip(is_valid, olds, places, strict=True)]
+    is_valid, (word, bit) = k.below(near, c.n), place_of_bit(k, c, near)
+    return is_valid & (k.atomic("or", bits, word, bit, mask=is_valid) & bit == 0)
 
 
 def log_entry(k: Simt, c: Problem, m: Arrays, at: Value, entry: tuple, mask: Value) -> None:
@@ -60,13 +58,13 @@ class Place(ABC):
         """Logs a vertex that is expanded, if it was not logged when it was found."""
 
     @abstractmethod
-    def append(self, f: Frontier, near: Any, won: list[Value], parent: Value) -> None:
+    def append(self, f: Frontier, near: Any, won: Value, parent: Value) -> None:
         """Puts the vertices with `won` into the next frontier."""
 
-    def row(self, quad: Value) -> tuple[Value, ...]:
+    def row(self, quad: Value) -> Several:
         """The neighbours in a quad, -1: none."""
-        k, c = self.k, self.c
-        return k.load_vec(self.m.adjacency, quad * 4, 4, mask=quad >= 0, other=c.n, cache="nc")
+        k, a = self.k, self.m.adjacency
+        return Several(k.load_vec(a, quad * 4, 4, mask=quad >= 0, other=self.c.n, cache="nc"))
 
     def expand(self, f: Frontier, over: tuple[Any, Any], held: tuple[Value, ...] = ()) -> None:
         """Expands a frontier, this warp the entries from over[0] on in strides of over[1]; held:
@@ -103,7 +101,7 @@ class Place(ABC):
             entry = (first + k.lane) // c.quads
             is_first = (vertex >= 0) & (first + k.lane == entry * c.quads)
             log_entry(k, c, self.m, f.start + entry, (vertex, f.level, parent), is_first)
-            self.append(f, near, claim(k, c, self.bits, near), vertex)
+            self.append(f, Several(near), claim(k, c, self.bits, Several(near)), vertex)
             if c.linked:
                 last = k.where(near[-1] < 0, ~near[-1], -1)
 
@@ -189,13 +187,11 @@ class Queues(Place):
         def queue(at, v, mask):
             k.store_vec(self.queues, self.at(f.level + 1, at), (v, parent)[: self.width], mask=mask)
 
-        votes = [k.ballot(w) for w in won]
-        total = sum(map(k.popc, votes), k.const(0))
+        votes = k.ballot(won)
+        total = k.total(k.popc(votes), k.const(0))
 
         def each(base, store):
-            for v, w, b in zip(near, won, votes, strict=True):
-                store(base + k.lanes_below(b), v, w)
-                base = base + k.popc(b)
+            store_each(k, base, votes, store, near, won)
 
         def some():
             first = k.reserve(self.tails, f.turn & 3, total)

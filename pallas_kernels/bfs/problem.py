@@ -1,10 +1,10 @@
-"""What a search is given: configuration, sizes, arrays."""
+"""What a search is given: configuration, sizes, targets."""
 
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from ..frontier.problem import GraphArrays, Sizes, Spread
+from ..frontier.problem import Sizes, Spread
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Operand, Value
 
@@ -52,30 +52,6 @@ class Problem(BFSConfig, Sizes):
     def entry(self) -> int:
         """low_degree: words of an entry of the log."""
         return 4 if self.parents else 2
-
-
-@dataclasses.dataclass
-class Arrays(GraphArrays):
-    """Arrays of the kernel; None where a form has no use for one."""
-
-    levels: Any = None
-    visited: Any = None  # a bit a vertex; any_degree: two copies
-    log: Any = None  # low_degree
-    # any_degree
-    in_indptr: Any = None
-    in_indices: Any = None
-    first: Any = None  # the first four neighbours of each vertex
-    isolated: Any = None  # a bit for each vertex without in-edges
-    queue: Any = None  # two queues of ranges
-    # any_degree, of the CTA, in shared memory
-    sums: Any = None
-    buffer: Any = None  # of ranges
-    news: Any = None  # bits that a pull finds: one word for each thread
-    # on a mesh
-    whole: Any = None  # levels by vertex
-    positions: Any = None
-    sent: Any = None  # a bit a place: sent to its device
-    messages: Any = None
 
 
 class Targets:

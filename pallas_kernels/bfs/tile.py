@@ -101,7 +101,6 @@ def tile_bfs(
     out: the tiles by row, edge u -> v being entry (u, v); inn: by column. search: nt is 32 or 64;
     rule: which way a level goes. targets, stop: as in `bfs`. trace: (level, vertices, kernel,
     clock) is returned for the first so many levels, -1 for levels that the search does not have.
-    status 0: right; otherwise a grid barrier expired.
     """
     n, nt, rule, _, trace = search
     if nt not in (32, 64):

@@ -6,6 +6,7 @@ so the bits that it sets in `visited` do not change its result: they only save w
 """
 
 from ..rows.flatten import flatten
+from ..simt.typed import one_by_one, together
 
 UNROLL = 4
 SPLIT = 256  # a row of more tiles than this is shared by the warps of a CTA
@@ -21,23 +22,19 @@ class Level:
         self.worker, self.workers = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
 
     def claim(self, *claims):
-        """Marks the bits of claims (tile, words of a line, mask) as visited and part of the next
+        """Marks the bits of claims (tiles, words of lines, masks) as visited and part of the next
         frontier; the accesses of several claims are in flight together. Word 0 of `sums` counts the
         new vertices."""
         k, g = self.k, self.g
-        at, new = [], []
-        for tile, word, mask in claims:
-            for q, w in enumerate(word):
-                at.append(tile * self.c.each + q)
-                new.append(k.where(mask, w, 0))
-        seen = k.loads(g.visited, at, [w != 0 for w in new], other=-1, cache="fresh")
-        new = [w & ~s for w, s in zip(new, seen, strict=True)]
-        old = k.atomics("or", g.visited, at, new, [w != 0 for w in new])
-        count = k.const(0)
-        for i, w, o in zip(at, new, old, strict=True):
-            won = w & ~o
-            k.reduce("or", g.front, self.nxt + i, won, mask=won != 0)
-            count = count + k.popc(won)
+        at, new = together(
+            (tile * self.c.each + q, k.where(mask, w, 0))
+            for tile, word, mask in one_by_one(*claims)
+            for q, w in enumerate(word)
+        )
+        new = new & ~k.load(g.visited, at, mask=new != 0, other=-1, cache="fresh")
+        won = new & ~k.atomic("or", g.visited, at, new, mask=new != 0)
+        k.reduce("or", g.front, self.nxt + at, won, mask=won != 0)
+        count = k.total(k.popc(won), k.const(0))
         k.reduce("add", g.sums, 0, count, mask=count != 0)
 
     def spread_tiles(self, f):
@@ -83,23 +80,16 @@ class Level:
         k, g = self.k, self.g
         start, end = k.row(g.rest_ptr, vertex, mine)
 
-        def edges(places, payloads, valid):
-            v = k.loads(g.rest_minor, places, valid, other=self.c.n, cache="nc")
-            valid = [t & k.below(x, self.c.n) for x, t in zip(v, valid, strict=True)]
-            self.claim_vertices(v, valid)
+        def edges(places, valid):
+            v = k.load(g.rest_minor, places, mask=valid, other=self.c.n, cache="nc")
+            at, bit, valid = k.shr(v, 5), k.bit(v), valid & k.below(v, self.c.n)
+            new = valid & (k.load(g.visited, at, mask=valid, other=-1, cache="fresh") & bit == 0)
+            won = new & (k.atomic("or", g.visited, at, bit, mask=new) & bit == 0)
+            for i, word, mask in one_by_one(self.nxt + at, bit, won):
+                k.reduce("or", g.front, i, word, mask=mask)
+                k.reduce("add", g.sums, 0, 1, mask=mask)
 
         flatten(k, start, k.where(mine, end - start, 0), (), edges)
-
-    def claim_vertices(self, v, masks):
-        k, g = self.k, self.g
-        at = [k.shr(x, 5) for x in v]
-        seen = k.loads(g.visited, at, masks, other=-1, cache="fresh")
-        new = [m & (s & k.bit(x) == 0) for x, m, s in zip(v, masks, seen, strict=True)]
-        old = k.atomics("or", g.visited, at, map(k.bit, v), new)
-        for i, x, m, o in zip(at, v, new, old, strict=True):
-            won = m & (o & k.bit(x) == 0)
-            k.reduce("or", g.front, self.nxt + i, k.bit(x), mask=won)
-            k.reduce("add", g.sums, 0, 1, mask=won)
 
     def push_csc(self, start, size, word):
         """Vector-driven: all pairs of a vertex of a frontier tile and a tile of its row.
@@ -108,25 +98,19 @@ class Level:
         one tile after the other, each lane has a line of it, and the warp combines the lines.
         """
         k = self.k
-        pairs = sum((k.popc(w) for w in word[1:]), k.popc(word[0])) * size
+        pairs = k.total(map(k.popc, word)) * size
         one_pass = pairs <= 32 * UNROLL
         k.if_(one_pass & (pairs > 0), lambda: self.push_pairs(start, size, word, pairs))
         k.if_(~one_pass, lambda: self.push_whole(start, start + size, word))
 
     def push_pairs(self, start, size, word, pairs):
         k, c, g = self.k, self.c, self.g
-        tiles, valid = [], []
-        lines = []
-        for u in range(UNROLL):
-            j = 32 * u + k.lane
-            rank = j // size
-            valid.append(j < pairs)
-            tiles.append(start + (j - rank * size))
-            lines.append(tiles[u] * c.nt + _select(k, word, rank))
-        at = [i * c.each for i in lines]
-        targets = k.loads_vec(g.out_words, at, c.each, valid, cache="nc")
-        minor = k.loads(g.out_minor, tiles, valid, cache="nc")
-        self.claim(*zip(minor, targets, valid, strict=True))
+        j = k.several(UNROLL, lambda u: 32 * u + k.lane)
+        rank, valid = j // size, j < pairs
+        tile = start + (j - rank * size)
+        line = tile * c.nt + _select(k, word, rank)
+        targets = k.load_vec(g.out_words, line * c.each, c.each, mask=valid, cache="nc")
+        self.claim(k.load(g.out_minor, tile, mask=valid, cache="nc"), targets, valid)
 
     def push_whole(self, start, end, word):
         k, c, g = self.k, self.c, self.g
@@ -151,7 +135,7 @@ class Level:
             words = joined[0]
             for u in range(1, UNROLL):
                 words = [k.where(k.lane == u, x, w) for x, w in zip(joined[u], words, strict=True)]
-            self.claim((k.load(g.out_minor, tile, mask=valid, cache="nc"), words, valid))
+            self.claim(k.load(g.out_minor, tile, mask=valid, cache="nc"), words, valid)
 
         k.for_(start, end, UNROLL, some)
 
@@ -234,7 +218,7 @@ class Level:
 
         hits = k.for_(start, end, 32, chunk, *[0] * c.each)
         found = [k.ballot(h != 0) & m for h, m in zip(hits, missing, strict=True)]
-        self.claim((tile, found, k.lane == 0))
+        self.claim(tile, found, k.lane == 0)
 
     def pull_csc(self, tile, start, end, missing):
         """Driven by the unvisited: each searches its tiles up to the first visited neighbour."""
@@ -259,7 +243,7 @@ class Level:
 
                 seek = k.where(live != 0, missing[q], 0)
                 found[q] = k.while_(lambda left, found: left != 0, some, seek, found[q])[1]
-            self.claim((tile, found, k.lane == 0))
+            self.claim(tile, found, k.lane == 0)
             return t0 + 32, *[m & ~f for m, f in zip(missing, found, strict=True)]
 
         k.while_(

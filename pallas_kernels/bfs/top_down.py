@@ -6,8 +6,8 @@ from typing import Any
 from ..frontier.append import range_count, write_ranges
 from ..rows.flatten import flatten
 from ..simt.primitives import Simt
-from ..simt.typed import Array, Operand, Value
-from .problem import Arrays, Problem
+from ..simt.typed import Array, Arrays, Operand, Value, one_by_one
+from .problem import Problem
 
 
 def append(
@@ -131,8 +131,7 @@ def push(
         at = (cur * c.capacity + i) * 4
         start, end, vertex, _ = k.load_vec(m.queue, at, 4, mask=mine, cache="fresh")
 
-        def edge(places, payloads, valid, found, edges):
-            (at,), ((parent,),), (valid,) = places, payloads, valid
+        def edge(at, valid, parent, found, edges):
             v = k.load(m.indices, at, mask=valid, other=c.n, cache="nc")
             valid = k.below(v, c.n)
             word = half * c.words + k.shr(v, 5)
@@ -160,17 +159,16 @@ def collect(
     worker, workers = warps
 
     def stretch(v0, edges):
-        v = [v0 + 32 * j + k.lane for j in range(4)]
-        mine = [k.load(m.levels, x, mask=k.below(x, c.n), other=-1) == level for x in v]
+        v = k.several(4, lambda j: v0 + 32 * j + k.lane)
+        mine = k.load(m.levels, v, mask=k.below(v, c.n), other=-1) == level
 
         def some():
-            start = k.loads(m.indptr, v, mine, cache="nc")
-            end = k.loads(m.indptr, [x + 1 for x in v], mine, cache="nc")
-            for x, valid, s, t in zip(v, mine, start, end, strict=True):
-                k.if_(k.any(valid), functools.partial(append, k, c.span, tail, valid, s, t, x))
-            return sum((t - s for s, t in zip(start, end, strict=True)), edges)
+            start, end = k.row(m.indptr, v, mine)
+            for row in one_by_one(mine, start, end, v):
+                k.if_(k.any(row[0]), functools.partial(append, k, c.span, tail, *row))
+            return k.total(end - start, edges)
 
-        return k.if_(k.any(*mine), some, edges)
+        return k.if_(k.any(mine), some, edges)
 
     (edges,) = k.for_(worker * 128, c.n, workers * 128, stretch, 0)
     k.add_sum(m.sums, 2, edges)

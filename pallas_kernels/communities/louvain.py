@@ -48,10 +48,9 @@ def moves(
 ) -> tuple[jax.Array, jax.Array]:
     """(group int32[n], status int32): a community for each vertex, named by a vertex.
 
-    indptr int32[n + 1], indices, weights int32[nnz]: a symmetric graph, weights >= 0; self loops
-    count in strength alone. strength int32[n]: the sum of the weights of each row, all of them
-    below 2^31 together. factor: float32, resolution over that sum. status 0: right; otherwise a
-    grid barrier expired.
+    The graph is symmetric. weights int32[nnz] >= 0; self loops count in strength alone. strength
+    int32[n]: the sum of the weights of each row, all of them below 2^31 together. factor: float32,
+    resolution over that sum.
     """
     n, form = indptr.shape[0] - 1, grid.form()
     many = 2 if target().shared_bytes >= LARGE else 1
@@ -155,10 +154,9 @@ class _Moves(Looking):
             self._change(u, to, valid)
             begin, end = k.row(m.indptr, u, valid)
 
-            def mark_due(places, payloads, valid):
-                heads = k.loads(m.indices, places, valid, cache="nc")
-                for head, t in zip(heads, valid, strict=True):
-                    k.store(m.due, head, 1, mask=t)
+            def mark_due(places, valid):
+                heads = k.load(m.indices, places, mask=valid, cache="nc")
+                k.store(m.due, heads, 1, mask=valid)
 
             flatten(k, begin, end - begin, (), mark_due)
 

@@ -13,7 +13,7 @@ import jax
 
 from ..rows.by_vertex import Vertices
 from ..simt.barrier import MeshBarrier
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from .one_gpu import LARGEST, SAMPLED, SHARED, Forest
 
@@ -27,17 +27,10 @@ def components(
     *,
     axes: tuple[str, ...],
     symmetric: bool,
-    ctas: int | None = None,
-    threads: int = 1024,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
-    """(labels int32[n], status int32), called inside a `shard_map`: for every vertex the least
-    vertex of its weakly connected component; the same on every device.
-
-    indptr int32[places + 1], indices int32[nse]: the rows of this device's places; a column is a
-    place among those of all devices. positions int32[n]: the place of each vertex, the same on
-    every device. axes: all axes of the mesh in their order. symmetric: the graph has every edge in
-    both directions. Status is 0 if the result is right; otherwise a barrier expired.
+    """(labels int32[n], status int32): for every vertex the least vertex of its weakly connected
+    component; the same on every device. symmetric: the graph has every edge in both directions.
     """
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
     n = positions.shape[0]
@@ -56,13 +49,11 @@ def components(
             "received": devices * all_places,
             "least": all_places,
         },
-        ctas=ctas or resident_ctas(),
-        threads=threads,
+        **grid.form(),
         shared_words=SHARED + 64,
         more_control=MeshBarrier.control_words(devices, 1),
         name="components_on_mesh",
         axes=axes,
-        interpret=interpret,
     )
     return out["least_vertex"], out["status"][0]
 
@@ -115,7 +106,7 @@ class _Exchange(Forest):
         def one(v):
             for s in range(k.devices):
                 label = k.load(received, s * self.n + v, cache="fresh")
-                self.link([v], [label], [(label != v) & (k.device != s)])
+                self.link(v, label, (label != v) & (k.device != s))
 
         k.spread(self.n, one)
         # no device may send again before all have read what they received

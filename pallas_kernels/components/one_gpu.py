@@ -57,10 +57,8 @@ def components(
     """(labels int32[n], status int32, count int32): the least vertex of the weakly connected
     component, and how many components there are.
 
-    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
-    in any order. symmetric: the graph has every edge in both directions, so most of them can
-    be skipped; not checked. thin: one pass over all edges; None: by their number. status 0: right;
-    otherwise a grid barrier expired.
+    symmetric: the graph has every edge in both directions, so most of them can be skipped; not
+    checked. thin: one pass over all edges; None: by their number.
     """
     n = indptr.shape[0] - 1
     if n == 0:
@@ -133,22 +131,16 @@ def roots(k, parent, vertices, masks):
     A vertex takes the parent of its parent in every step, and so halves the paths through it: a
     path of length d takes log2(d) steps. No thread may link trees meanwhile.
     """
-    many = len(vertices)
-    starts = k.loads(parent, vertices, masks, other=-1, cache="fresh")
-    above = k.loads(parent, starts, masks, other=-1, cache="fresh")
+    start = k.load(parent, vertices, mask=masks, other=-1, cache="fresh")
+    above = k.load(parent, start, mask=masks, other=-1, cache="fresh")
 
-    def below(*state):
-        return [label != up for label, up in zip(state[:many], state[many:], strict=True)]
+    def jump(label, above):
+        moving = label != above
+        k.store(parent, vertices, above, mask=moving)
+        found = k.load(parent, above, mask=moving, other=-1, cache="fresh")
+        return above, k.where(moving, found, above)
 
-    def jump(*state):
-        above, moving = state[many:], below(*state)
-        for v, up, t in zip(vertices, above, moving, strict=True):
-            k.store(parent, v, up, mask=t)
-        found = k.loads(parent, above, moving, other=-1, cache="fresh")
-        each = zip(moving, found, above, strict=True)
-        return *above, *(k.where(t, new, up) for t, new, up in each)
-
-    return k.while_(lambda *state: k.union(below(*state)), jump, *starts, *above)[:many]
+    return k.while_(lambda label, above: k.union(label != above), jump, start, above)[0]
 
 
 class Forest:
@@ -165,14 +157,14 @@ class Forest:
             k.store(word, k.thread, 0, mask=k.thread < 4)
 
     def _several(self, size, f, *carry):
-        """carry = f(i, valid, *carry) for i = 0 .. size - 1: lists of UNROLL numbers at a time, to
-        be loaded for together, and which of them are below `size`."""
+        """carry = f(i, valid, *carry) for i = 0 .. size - 1, UNROLL of them side by side; valid:
+        which are below `size`."""
         k = self.k
         step = k.ctas * k.threads
 
         def some(first, *carry):
-            places = [first + j * step for j in range(UNROLL)]
-            return f(places, [place < size for place in places], *carry)
+            places = k.several(UNROLL, lambda j: first + j * step)
+            return f(places, places < size, *carry)
 
         first = (k.warp * k.ctas + k.cta) * 32 + k.lane  # rows of a CTA as in `spread_warps`
         return k.for_(first, size, UNROLL * step, some, *carry)
@@ -182,10 +174,8 @@ class Forest:
         k = self.k
 
         def some(rows, valid):
-            near = self._neighbours(rows, valid, 0)
-            for i, w, t in zip(rows, near, valid, strict=True):
-                v = self.first + i
-                k.store(self.labels, v, k.where(w < 0, v, k.minimum(w, v)), mask=t)
+            near, v = self._neighbours(rows, valid, 0), self.first + rows
+            k.store(self.labels, v, k.where(near < 0, v, k.minimum(near, v)), mask=valid)
 
         self._several(self.rows, some)
 
@@ -193,49 +183,38 @@ class Forest:
         """Links every vertex of the rows to its neighbour number r."""
 
         def some(rows, valid):
-            near, each = self._neighbours(rows, valid, r), [self.first + i for i in rows]
+            near, v = self._neighbours(rows, valid, r), self.first + rows
             # a first neighbour below v is its parent already
-            pairs = zip(each, near, strict=True)
-            self.link(each, near, [w > v if r == 0 else w >= 0 for v, w in pairs])
+            self.link(v, near, near > v if r == 0 else near >= 0)
 
         self._several(self.rows, some)
 
     def _neighbours(self, rows, valid, r):
         """The r-th neighbour of each row, -1 if it has fewer."""
         k, m = self.k, self.m
-        ends = [k.row(m.indptr, i, t) for i, t in zip(rows, valid, strict=True)]
-        starts = [begin + r for begin, _ in ends]
-        there = [start < end for start, (_, end) in zip(starts, ends, strict=True)]
-        return k.loads(m.indices, starts, there, other=-1, cache="nc")
+        begin, end = k.row(m.indptr, rows, valid)
+        at = begin + r
+        return k.load(m.indices, at, mask=at < end, other=-1, cache="nc")
 
     def link(self, tails, heads, masks):
         """Joins the trees of the ends of edges: the larger root becomes a child. Labels never
         grow."""
         k, labels = self.k, self.labels
-        ends = [k.loads(labels, end, masks, cache="fresh") for end in (tails, heads)]
-        self._join_trees(*ends)
+        self._join_trees(*(k.load(labels, v, mask=masks, cache="fresh") for v in (tails, heads)))
 
-    def _join_trees(self, *ends):
+    def _join_trees(self, one, other):
         """Joins the trees of pairs of labels; the lower of the two at the end of each."""
-        k, labels, many = self.k, self.labels, len(ends[0])
+        k, labels = self.k, self.labels
 
-        def apart(*ends):
-            return [a != b for a, b in zip(ends[:many], ends[many:], strict=True)]
+        def climb(a, b):
+            high, low = k.maximum(a, b), k.minimum(a, b)
+            above = k.load(labels, high, mask=a != b, other=-1, cache="fresh")
+            before = k.atomic_cas(labels, high, high, low, mask=high == above)
+            above = k.where(above == high, before, above)
+            # linked (the word still held `high`) or of one tree, or continue from its parent
+            return k.where((above == high) | (above < 0), low, above), low
 
-        def climb(*ends):
-            pairs = list(zip(ends[:many], ends[many:], strict=True))
-            highs, lows = ([f(a, b) for a, b in pairs] for f in (k.maximum, k.minimum))
-            above = k.loads(labels, highs, apart(*ends), other=-1, cache="fresh")
-            each = list(zip(highs, lows, above, strict=True))
-            found = [k.atomic_cas(labels, h, h, low, mask=h == up) for h, low, up in each]
-            next_ = []
-            for (high, low, up), before in zip(each, found, strict=True):
-                up = k.where(up == high, before, up)
-                # linked (the word still held `high`) or of one tree, or continue from its parent
-                next_.append(k.where((up == high) | (up < 0), low, up))
-            return *next_, *lows
-
-        return k.while_(lambda *ends: k.union(apart(*ends)), climb, *ends[0], *ends[1])[many:]
+        return k.while_(lambda a, b: k.union(a != b), climb, one, other)[1]
 
     def short_rows(self, symmetric):
         """Links every vertex to its first FEW neighbours, of a symmetric graph to smaller ones.
@@ -245,53 +224,38 @@ class Forest:
         start = 1 if symmetric else 0
 
         def some(rows, valid):
-            each = [self.first + i for i in rows]
-            ends = [k.row(m.indptr, i, t) for i, t in zip(rows, valid, strict=True)]
-            begins = [begin for begin, _ in ends]
-            stops = [k.minimum(end, begin + FEW) for begin, end in ends]
-            rows_in = zip(begins, stops, valid, strict=True)
-            sizes = [k.where(t, stop - begin, 0) for begin, stop, t in rows_in]
-            longest = functools.reduce(k.maximum, sizes)
+            v, (begin, end) = self.first + rows, k.row(m.indptr, rows, valid)
+            stop = k.minimum(end, begin + FEW)
+            longest = functools.reduce(k.maximum, k.where(valid, stop - begin, 0))
             # the same CTA gets these rows in `rest`
-            cut = [t & (b + FEW < e) for t, b, (_, e) in zip(valid, begins, ends, strict=True)]
-            k.store(self.longer, 0, 1, mask=k.union(cut))
+            k.store(self.longer, 0, 1, mask=k.union(valid & (begin + FEW < end)))
 
-            def neighbour(r, *mine):
-                there = [b + r < s for b, s in zip(begins, stops, strict=True)]
-                there = [t & a for t, a in zip(there, valid, strict=True)]
-                near = k.loads(m.indices, [b + r for b in begins], there, other=0, cache="nc")
-                if symmetric:
-                    there = [t & (w < v) for t, w, v in zip(there, near, each, strict=True)]
-                found = self._find(near, there)
-                other = [k.where(t, f, a) for t, f, a in zip(there, found, mine, strict=True)]
-                return self._join_trees(list(mine), other)
+            def neighbour(r, mine):
+                there = (begin + r < stop) & valid
+                near = k.load(m.indices, begin + r, mask=there, other=0, cache="nc")
+                there = there & (near < v) if symmetric else there
+                other = k.where(there, self._find(near, there), mine)
+                return (self._join_trees(mine, other),)
 
-            k.for_(start, longest, 1, neighbour, *self._find(each, valid))
+            k.for_(start, longest, 1, neighbour, self._find(v, valid))
 
         self._several(self.rows, some)
 
     def _find(self, vertices, masks):
         """The roots of vertices. Each step gives the one before its grandparent as parent: only
         roots are linked, and what has a parent never becomes a root."""
-        k, labels, many = self.k, self.labels, len(masks)
-        above = k.loads(labels, vertices, masks, other=0, cache="fresh")
-        higher = k.loads(labels, above, masks, other=0, cache="fresh")
+        k, labels = self.k, self.labels
+        above = k.load(labels, vertices, mask=masks, other=0, cache="fresh")
+        higher = k.load(labels, above, mask=masks, other=0, cache="fresh")
 
-        def below(state):
-            return [a != b for a, b in zip(state[many : 2 * many], state[2 * many :], strict=True)]
+        def step(low, middle, high):
+            moving = middle != high
+            k.store(labels, low, high, mask=moving)
+            found = k.load(labels, high, mask=moving, other=0, cache="fresh")
+            return k.where(moving, middle, low), high, k.where(moving, found, high)
 
-        def step(*state):
-            moving = below(state)
-            low, middle, high = (state[i * many : (i + 1) * many] for i in range(3))
-            for v, up, t in zip(low, high, moving, strict=True):
-                k.store(labels, v, up, mask=t)
-            found = k.loads(labels, high, moving, other=0, cache="fresh")
-            low = [k.where(t, b, a) for t, a, b in zip(moving, low, middle, strict=True)]
-            found = [k.where(t, f, b) for t, f, b in zip(moving, found, high, strict=True)]
-            return *low, *high, *found
-
-        state = [*vertices, *above, *higher]
-        return k.while_(lambda *state: k.union(below(state)), step, *state)[many : 2 * many]
+        going = lambda low, middle, high: k.union(middle != high)  # noqa: E731
+        return k.while_(going, step, vertices, above, higher)[1]
 
     def compress(self):
         """Every label becomes its root."""
@@ -307,9 +271,7 @@ class Forest:
 
         def some(vertices, valid, many):
             found = roots(k, self.labels, vertices, valid)
-            for v, root, t in zip(vertices, found, valid, strict=True):
-                many = many + k.cast(t & (v == root), "i32")
-            return many
+            return k.total(k.cast(valid & (vertices == found), "i32"), many)
 
         (many,) = self._several(self.n, some, 0)
         k.add_sum(self.longer, 1, many)
@@ -322,7 +284,7 @@ class Forest:
 
         def some():
             v = k.lane * max(self.n // 32, 1) % self.n
-            (label,) = roots(k, self.labels, [v], [k.lane >= 0])
+            label = roots(k, self.labels, v, k.lane >= 0)
             k.store(self.control, LARGEST, ~most_frequent(k, label), mask=k.lane == 0)
 
         k.if_((k.cta == 0) & (k.warp == 0), some)
@@ -343,9 +305,8 @@ class Forest:
             k.store(long_rows, place, i, mask=listed)
             size = k.where(listed, 0, size)
 
-            def edge(places, payloads, valid):
-                near = k.loads(m.indices, places, valid, cache="nc")
-                self.link([self.first + i for (i,) in payloads], near, valid)
+            def edge(place, valid, i):
+                self.link(self.first + i, k.load(m.indices, place, mask=valid, cache="nc"), valid)
 
             flatten(k, start, size, (i,), edge, unroll=1)
 
@@ -359,7 +320,7 @@ class Forest:
             always = k.const(True, "i1")
 
             def edge(e):
-                self.link([self.first + i], [k.load(m.indices, e, cache="nc")], [always])
+                self.link(self.first + i, k.load(m.indices, e, cache="nc"), always)
 
             k.for_(start + k.thread, end, k.threads, edge)
 

@@ -16,7 +16,6 @@ Source: Gleich, "PageRank beyond the Web", SIAM Review 2015, for residuals; erro
 as in Seide et al., "1-bit stochastic gradient descent", Interspeech 2014.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..simt.typed import Value
@@ -103,10 +102,10 @@ class Increments(Iteration):
         change = self.k.load(self.m.change_of, position, mask=mask, cache="fresh")
         return *super().row(position, mask), change
 
-    def shares(self, read: Value, index: Sequence[Value]) -> list[Value]:
+    def shares(self, read: Value, index: Value) -> Value:
         if self.first:
             return super().shares(read, index)
-        return [self._widened(self.k.load_half(self.m.halves, read + v)) for v in index]
+        return self._widened(self.k.load_half(self.m.halves, read + index))
 
     def score(self, position: Value) -> Value:
         return super().score(position) + self.k.load(self.m.change_of, position, cache="fresh")

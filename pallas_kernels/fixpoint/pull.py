@@ -78,7 +78,7 @@ def fixpoint_dense(
     stop(step, reached, unchanged, change, scalars) -> (leave, flag) as kernel values: reached is a
     tuple of k booleans, x[target] differs from x0; change is the L1 change of the last step, inf
     before the first; flag is returned as it is at the end. facts: of "change" and "changed", what
-    stop looks at; the others are inf and False. status 0: right.
+    stop looks at; the others are inf and False.
     """
     n = x0.shape[0]
     targets = jnp.zeros(0, jnp.int32) if targets is None else targets
@@ -250,13 +250,10 @@ class _Loop(PullRows):
     def terms(self, read, index, places, masks):
         k, c, m = self.k, self.c, self.m
         if self.p.scaled:
-            return [k.load(m.passed, read + v) for v in index]  # padding passes on the identity
-        values = k.loads(m.values, places, masks, cache="stream")
-        x = [k.load(m.passed, read + v) for v in index]
-        return [
-            k.where(v < c.n, evaluate(k, self.steps.semiring.mul, z, a), self.identity)
-            for v, z, a in zip(index, x, values, strict=True)
-        ]
+            return k.load(m.passed, read + index)  # padding passes on the identity
+        values = k.load(m.values, places, mask=masks, cache="stream")
+        x = k.load(m.passed, read + index)
+        return k.where(index < c.n, evaluate(k, self.steps.semiring.mul, x, values), self.identity)
 
     def combine(self, a, b):
         return evaluate(self.k, self.steps.semiring.combine, a, b)

@@ -37,14 +37,12 @@ def fixpoint_push(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(x[n], rounds int32, status int32): the fixpoint x = add(x, x (add.mul) A) nearest to x0.
 
-    graph: (indptr int32[n + 1], indices int32[nnz], data[nnz]): edges v -> indices[i], indptr[v]
-    <= i < indptr[v + 1], with n and nnz at least 1. x0 and data are float32, int32 or bool, not
-    NaN. add: "min" or "max", of booleans `and` or `or`, idempotent, so the identity is missing and
-    passes nothing on. mul(x, a) is a function of scalars that `scalar_jaxpr.refuse` accepts, with
-    a result of the dtype of x0, monotone in x. delta: where mul adds and neither x0 nor data has a
-    negative value, the width of a bucket (see `sssp`). prepared: `prepare_sssp` of this graph.
-    rounds: `most_rounds(n)` where x still changed. status 0: right; otherwise a grid barrier
-    expired and the result means nothing.
+    graph: (indptr, indices, data[nnz]) with n and nnz at least 1. x0 and data are float32, int32 or
+    bool, not NaN. add: "min" or "max", of booleans `and` or `or`, idempotent, so the identity is
+    missing and passes nothing on. mul(x, a) is a function of scalars that `scalar_jaxpr.refuse`
+    accepts, with a result of the dtype of x0, monotone in x. delta: where mul adds and neither x0
+    nor data has a negative value, the width of a bucket (see `sssp`). prepared: `prepare_sssp` of
+    this graph. rounds: `most_rounds(n)` where x still changed.
     """
     (indptr, indices, data), dtype = graph, x0.dtype
     if add not in ORDERS or dtype.name not in DTYPES:

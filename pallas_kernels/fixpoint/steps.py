@@ -1,6 +1,5 @@
 """The steps of PageRank over whole scores: what one launch of `pagerank/one_gpu.py` does."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..rows.sliced import PullRows
@@ -90,17 +89,16 @@ class Iteration(PullRows):
         ]
         return position, number, *rest
 
-    def terms(
-        self, read: Value, index: Sequence[Value], places: Sequence[Value], masks: Sequence[Value]
-    ) -> Any:
+    def terms(self, read: Value, index: Value, places: Value, masks: Value) -> Value:
         k, m = self.k, self.m
-        weights = m.values and k.loads(m.values, places, masks, cache="stream")
-        share = self.shares(read, index)
-        return [z * w for z, w in zip(share, weights, strict=True)] if weights else share
+        if not m.values:
+            return self.shares(read, index)
+        weights = k.load(m.values, places, mask=masks, cache="stream")
+        return self.shares(read, index) * weights
 
-    def shares(self, read: Value, index: Sequence[Value]) -> list[Value]:
+    def shares(self, read: Value, index: Value) -> Value:
         """The shares at these indices, in the copy that begins at `read`; that of padding is 0."""
-        return [self.k.load(self.m.share, read + v) for v in index]
+        return self.k.load(self.m.share, read + index)
 
     def combine(self, a: Value, b: Value) -> Value:
         return a + b

@@ -1,32 +1,41 @@
 """How the lanes of a warp append to a queue: one atomic for all of them."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..simt.primitives import Simt
-from ..simt.typed import Array, Operand, Value
+from ..simt.typed import Array, Operand, Value, one_by_one
 
 LANE_RANGES = 4  # ranges of a row that its lane stores; the warp stores the others
 
 
 def put(
     k: Simt,
-    vertices: Sequence[Value],
-    won: Sequence[Value],
+    vertices: Value,
+    won: Value,
     counter: tuple[Array, Operand],
     store: Callable[[Value, Value, Value], None],
 ) -> None:
     """store(position, vertex, mask) for every vertex with `won`, several a lane; counter: the array
     and the word that count them."""
-    votes = [k.ballot(w) for w in won]
-    total = sum(map(k.popc, votes), k.const(0))
+    votes = k.ballot(won)
+    total = k.total(k.popc(votes), k.const(0))
 
     def some():
-        base = k.reserve(*counter, total)
-        for v, w, b in zip(vertices, won, votes, strict=True):
-            store(base + k.lanes_below(b), v, w)
-            base = base + k.popc(b)
+        store_each(k, k.reserve(*counter, total), votes, store, vertices, won)
 
     k.if_(total > 0, some)
+
+
+def store_each(
+    k: Simt, base: Value, votes: Value, store: Callable[..., Any], *values: Value
+) -> Value:
+    """store(position, *value) for several values a lane, from position `base` on; votes: ballots of
+    the lanes that have them. Returns the position behind the last."""
+    for vote, *one in one_by_one(votes, *values):
+        store(base + k.lanes_below(vote), *one)
+        base = base + k.popc(vote)
+    return base
 
 
 def range_count(span: int, start: Value, end: Value) -> Value:

@@ -1,4 +1,4 @@
-"""What every traversal is given: how it is launched, sizes of the graph, arrays."""
+"""What every traversal is given: how it is launched, sizes of the graph."""
 
 import dataclasses
 from typing import Any
@@ -21,18 +21,3 @@ class Sizes:
     targets: int = 0
     quads: int = 0  # low_degree: of a row
     linked: bool = False  # low_degree: rows may continue elsewhere
-
-
-@dataclasses.dataclass
-class GraphArrays:
-    """Arrays of a kernel; None where a form has no use for one."""
-
-    summary: Any = None
-    control: Any = None
-    source: Any = None
-    targets: Any = None
-    parents: Any = None
-    # any_degree
-    indptr: Any = None
-    indices: Any = None
-    adjacency: Any = None  # low_degree: rows of fixed width

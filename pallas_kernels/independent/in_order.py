@@ -34,9 +34,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ..frontier.append import store_each
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import ABORT, SPIN_LIMIT
+from ..simt.typed import one_by_one
 
 FLAG = 2**30  # added to a bound
 NEVER = FLAG - 1  # the place of a vertex that is not in the order
@@ -62,10 +64,9 @@ def coloring(
 ) -> tuple[jax.Array, jax.Array]:
     """(colors int32[n], status int32): each the least that no earlier neighbour in the order has.
 
-    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
-    both ways, in any order; self loops do not count. order: int32[n], the vertices; one that is not
-    in it has colour -1. n < 2^30. status 0: right; otherwise a grid barrier expired, or a warp
-    polled the neighbours that it waits for `limit` times without success.
+    The graph is symmetric; self loops do not count. order: int32[n], the vertices; one that is not
+    in it has colour -1. n < 2^30. status is also 1 where a warp polled the neighbours that it waits
+    for `limit` times without success.
     """
     n, form = indptr.shape[0] - 1, grid.form(threads=512)
     if n == 0:
@@ -173,19 +174,17 @@ def _pick(k, c, m, pieces):
         begin, end = k.row(m.indptr, v)
 
         def stretch(e):
-            places = [e + 32 * u + k.lane for u in range(UNROLL)]
-            valid = [place < high for place in places]
-            heads = k.loads(m.indices, places, valid, cache="nc")
-            found = k.loads(m.state, heads, valid, other=NEVER, cache="fresh")
-            votes = [k.ballot(place < mine) for place in found]
-            many = [k.popc(vote) for vote in votes]
-            total = sum(many[1:], start=many[0])
+            places = k.several(UNROLL, lambda u: e + 32 * u + k.lane)
+            heads = k.load(m.indices, places, mask=places < high, cache="nc")
+            found = k.load(m.state, heads, mask=places < high, other=NEVER, cache="fresh")
+            votes = k.ballot(found < mine)
+            total = k.total(k.popc(votes))
             base = k.atomic("add", m.listed, v, total, mask=(k.lane == 0) & (total > 0))
-            at = begin + k.shfl(base, 0)
-            for head, place, vote, count in zip(heads, found, votes, many, strict=True):
-                to = at + k.lanes_below(vote)
+
+            def store(to, head, place):
                 k.store(m.pending, to, head, mask=(place < mine) & (to < end))
-                at = at + count
+
+            store_each(k, begin + k.shfl(base, 0), votes, store, heads, found)
 
         k.for_(low, high, 32 * UNROLL, stretch)
 
@@ -291,17 +290,14 @@ def _pass(k, c, m, row):
     source = k.either(whole, m.indices, m.pending)
 
     def stretch(unroll, e, left, least):
-        places = [e + 32 * u + k.lane for u in range(unroll)]
-        valid = [place < size for place in places]
-        heads = k.loads(source, [begin + p for p in places], valid, cache="fresh")
-        words = k.loads(m.state, heads, valid, other=NEVER, cache="fresh")
-        bounds = [word >= FLAG for word in words]
-        asked = [whole & b for b in bounds]
-        ranks = k.loads(m.place, heads, asked, other=0, cache="fresh")
+        places = k.several(unroll, lambda u: e + 32 * u + k.lane)
+        heads = k.load(source, begin + places, mask=places < size, cache="fresh")
+        words = k.load(m.state, heads, mask=places < size, other=NEVER, cache="fresh")
+        bounds = words >= FLAG
+        asked = whole & bounds
+        ranks = k.load(m.place, heads, mask=asked, other=0, cache="fresh")
         k.sync_warp()  # the list is written from here on
-        for head, word, flagged, known, rank in zip(
-            heads, words, bounds, asked, ranks, strict=True
-        ):
+        for head, word, flagged, known, rank in one_by_one(heads, words, bounds, asked, ranks):
             color = -1 - word - base
             inside = (word < 0) & k.below(color, WINDOW)
             k.reduce("or", c.bits, mine + k.shr(color & (WINDOW - 1), 5), k.bit(color), mask=inside)
@@ -330,13 +326,12 @@ def _by_lanes(k, c, m, i):
 
     def look(turn, abort, at, taken, open_):
         blocked = open_ == 0
-        places = [at + j for j in range(AHEAD)]
-        inside = [(open_ != 0) & (place < end) for place in places]
-        heads = k.loads(m.indices, places, inside, cache="nc")
-        words = k.loads(m.state, heads, inside, other=NEVER, cache="fresh")
-        asked = [word >= FLAG for word in words]
-        ranks = k.loads(m.place, heads, asked, other=0, cache="fresh")
-        for mask, word, flagged, rank in zip(inside, words, asked, ranks, strict=True):
+        places = k.several(AHEAD, lambda j: at + j)
+        inside = (open_ != 0) & (places < end)
+        heads = k.load(m.indices, places, mask=inside, cache="nc")
+        words = k.load(m.state, heads, mask=inside, other=NEVER, cache="fresh")
+        ranks = k.load(m.place, heads, mask=words >= FLAG, other=0, cache="fresh")
+        for mask, word, flagged, rank in one_by_one(inside, words, words >= FLAG, ranks):
             waits = (word >= 0) & (k.where(flagged, rank, word) < i)
             blocked = blocked | waits
             color = -1 - word

@@ -42,6 +42,7 @@ from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import SPIN_LIMIT
+from ..simt.typed import Several, one_by_one
 
 IN, OUT = 2**31 - 1, -1  # decided words of sets; of colours -1 - color; open ones are priorities
 AHEAD = 8  # neighbours that one lane reads before all lanes read the row together
@@ -65,10 +66,9 @@ def independent_set(
 ) -> tuple[jax.Array, jax.Array]:
     """(members bool[n], status int32): the greedy set by descending priority, symmetric graphs.
 
-    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
-    in any order; self loops do not count. priority: int32[n], 0 <= priority < 2^31 - 1; of equal
-    ones the smaller vertex is first; n at most 2^28. status 0: right; otherwise a warp polled
-    `limit` times without success.
+    Self loops do not count. priority: int32[n], 0 <= priority < 2^31 - 1; of equal ones the smaller
+    vertex is first; n at most 2^28. status 0: right; otherwise a warp polled `limit` times without
+    success.
     """
     out = decided(Set, "independent_set", indptr, indices, priority, grid, limit)
     return out["state"] == IN, jnp.max(out["late"])
@@ -263,13 +263,10 @@ class Waiting:
     def _before(self, places, v, priority, end):
         """(neighbours, words, whether they come earlier, valid) at some places of each lane."""
         k, m = self.k, self.m
-        valid = [place < end for place in places]
-        heads = k.loads(m.indices, places, valid, cache="nc")
-        words = k.loads(m.state, heads, valid, other=OUT, cache="fresh")
-        found = [
-            t & ((word > priority) | ((word == priority) & (head < v)))
-            for head, word, t in zip(heads, words, valid, strict=True)
-        ]
+        valid = places < end
+        heads = k.load(m.indices, places, mask=valid, cache="nc")
+        words = k.load(m.state, heads, mask=valid, other=OUT, cache="fresh")
+        found = valid & ((words > priority) | ((words == priority) & (heads < v)))
         return heads, words, found, valid
 
     def _first_before(self, vertex, end, mask):
@@ -283,14 +280,13 @@ class Waiting:
 
         def by_lane(turn, at, head, word, taken):
             open_ = (at < end) & (word == OUT) & mask
-            places = [at + j for j in range(ahead)]
+            places = Several(at + j for j in range(ahead))
             heads, words, found, valid = self._before(places, v, priority, end)
-            taken = self._add_colors(taken, words, [open_ & t for t in valid])
+            taken = self._add_colors(taken, words, open_ & valid)
             place = at + ahead
-            for j in reversed(range(ahead)):
-                hit = open_ & found[j]
-                place = k.where(hit, at + j, place)
-                head, word = k.where(hit, heads[j], head), k.where(hit, words[j], word)
+            for hit, here, *near in reversed(one_by_one(open_ & found, places, heads, words)):
+                place = k.where(hit, here, place)
+                head, word = k.where(hit, near[0], head), k.where(hit, near[1], word)
             return turn + 1, k.where(open_, place, at), head, word, taken
 
         def more(turn, at, head, word, taken):
@@ -314,11 +310,10 @@ class Waiting:
         k, end = self.k, vertex[2]
 
         def stretch(place, head, word, taken):
-            heads, words, found, valid = self._before(
-                [place + k.lane, place + 32 + k.lane], *vertex
-            )
+            places = Several((place + k.lane, place + 32 + k.lane))
+            heads, words, found, valid = self._before(places, *vertex)
             taken = self._add_colors(taken, words, valid)
-            votes = [k.ballot(f) for f in found]
+            votes = k.ballot(found)
             later = votes[0] == 0
             vote = k.where(later, votes[1], votes[0])
             hit = vote != 0
@@ -356,11 +351,10 @@ class Set(Waiting):
         begin, end = row
         k.reduce("max", m.state, v, IN, mask=mask)
 
-        def exclude(places, owners, valid):
-            heads = k.loads(m.indices, places, valid, cache="nc")
-            words = k.loads(m.state, heads, valid, other=OUT, cache="fresh")
-            for near, word, (owner,), t in zip(heads, words, owners, valid, strict=True):
-                k.reduce("min", m.state, near, OUT, mask=t & (word != OUT) & (near != owner))
+        def exclude(places, valid, owner):
+            near = k.load(m.indices, places, mask=valid, cache="nc")
+            word = k.load(m.state, near, mask=valid, other=OUT, cache="fresh")
+            k.reduce("min", m.state, near, OUT, mask=valid & (word != OUT) & (near != owner))
 
         rows = lambda: flatten(k, begin, k.where(mask, end - begin, 0), (v,), exclude)  # noqa: E731
         k.if_(k.any(mask), rows)

@@ -9,6 +9,7 @@ from jax import lax
 
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.primitives import SPIN_LIMIT
+from ..simt.typed import one_by_one
 from .waiting import MANY, Waiting, decided
 
 
@@ -53,13 +54,13 @@ class Colors(Waiting):
 
     def _add_colors(self, taken, words, valid):
         k = self.k
-        for word, t in zip(words, valid, strict=True):
+        for word, t in one_by_one(words, valid):
             color = -1 - word
             taken = k.where(t & k.below(color, 32), taken | k.bit(color), taken)
         return taken
 
     def _next(self, v, word, behind, taken, mask):
-        taken = self._add_colors(taken, [word], [mask])
+        taken = self._add_colors(taken, word, mask)
         last = mask & (behind == 0) & (taken != -1)
         self._put(v, self.k.ctz(~taken), last)
         return mask & ~last, taken

@@ -24,9 +24,7 @@ barriers, cut rows and waiting for the slower device; the pass before takes 150.
 walk takes 110.
 """
 
-import functools
 import math
-import operator
 
 import jax
 import jax.numpy as jnp
@@ -67,15 +65,11 @@ def pagerank(
     axes: tuple[str, ...],
     grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(scores float32[n], iterations int32, change float32, status int32, refused int32), called
-    inside a `shard_map`; the same on every device.
+    """(scores float32[n], iterations int32, change float32, status int32, refused int32), the same
+    on every device.
 
-    indptr int32[places + 1], indices int32[nse], weights float32[nse] >= 0: the rows of this
-    device's places; a column is a place among those of all devices. personalization
-    float32[places]: p, whose sum over all devices is 1, also the start. positions int32[n]: the
-    place of each vertex, the same on every device.
-    axes: all axes of the mesh in their order. status 0: right; otherwise a barrier expired. refused
-    1: A is not symmetric, nothing was computed.
+    weights float32[nse] >= 0. personalization float32[places]: p, whose sum over all devices is 1,
+    also the start. refused 1: A is not symmetric, nothing was computed.
     """
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
     form, n = grid.form(), positions.shape[0]
@@ -193,10 +187,8 @@ class _PageRank(_Pass):
 
     def terms(self, fetched, places, masks, owners):
         k, (index, weights) = self.k, fetched
-        valid = [k.below(v, self.all_places) & t for v, t in zip(index, masks, strict=True)]
-        read = k.behind(self.read, index)
-        share = k.loads(self.m.share, [read + v for v in index], valid)
-        return [w * z for w, z in zip(weights, share, strict=True)]
+        valid = k.below(index, self.all_places) & masks
+        return weights * k.load(self.m.share, k.behind(self.read, index) + index, mask=valid)
 
     def _step(self, read, write, damping, teleport):
         """Computes the new x and its z, from one copy of z into the other. Returns (ok of the
@@ -259,17 +251,14 @@ class _Before(_Pass):
 
     def terms(self, fetched, places, masks, owners):
         k = self.k
-        found, total = [], k.load(self.sum, k.thread)
-        loaded = functools.reduce(operator.add, fetched[1]) >= 0.0  # depends on all weights
-        for v, w, t, (u,) in zip(*fetched, masks, owners(), strict=True):
-            u = k.where(loaded, k.behind(u, fetched[0]), 0)
-            valid = k.below(v, self.all_places) & t
-            high, low = k.maximum(u, v), k.minimum(u, v)
-            x = (high * -1640531535) ^ (low * -2048144777 + k.bits(w, "i32"))
-            for multiplier in (739982445, 695872825):
-                x = (x ^ k.shr(x, 15)) * multiplier
-            x = k.where(u < v, x, k.where(u > v, -x, 0))
-            total = total + k.where(valid, x, 0)
-            found.append(k.where(valid, w, 0.0))
-        k.store(self.sum, k.thread, total)
-        return found
+        total, (v, w), (u,) = k.load(self.sum, k.thread), fetched, owners()
+        loaded = k.total(w) >= 0.0  # depends on all weights
+        u = k.where(loaded, k.behind(u, v), 0)
+        valid = k.below(v, self.all_places) & masks
+        high, low = k.maximum(u, v), k.minimum(u, v)
+        x = (high * -1640531535) ^ (low * -2048144777 + k.bits(w, "i32"))
+        for multiplier in (739982445, 695872825):
+            x = (x ^ k.shr(x, 15)) * multiplier
+        x = k.where(u < v, x, k.where(u > v, -x, 0))
+        k.store(self.sum, k.thread, k.total(k.where(valid, x, 0), total))
+        return k.where(valid, w, 0.0)

@@ -61,9 +61,8 @@ def pagerank(
 
     strength float32[n]: row sums of A; personalization float32[n]: p, of sum 1, also the start.
     prepared: the in-edges by `prepare_pagerank`. change is that of the last step (inf before the
-    first). status 0: right; otherwise a grid barrier expired.
-    increments: whether changes in 16 bits are gathered (`fixpoint/increments.py`); None: where
-    gathers of many vertices take most of the time.
+    first). increments: whether changes in 16 bits are gathered (`fixpoint/increments.py`); None:
+    where gathers of many vertices take most of the time.
     """
     n = strength.shape[0]
     if increments is None:
@@ -94,7 +93,6 @@ def pagerank(
         lambda k, m: kind(k, c, m, kind.KINDS).run(),
         operands,
         outputs,
-        optional=("values",),
         **form,
         shared_words=shared_words(len(kind.KINDS)),
         name="pagerank",

@@ -19,6 +19,7 @@ from ..rows.columns import NARROW, Tile, as_words, lanes_for
 from ..simt.device import DEFAULT_GRID, Grid, most_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
+from ..simt.typed import Several
 
 LIMIT = 2**31 - 2**22  # pairs, and words of an operand, that int32 can count
 
@@ -57,16 +58,13 @@ def sddmm(
     per_warp = 32 // tile.lanes * tile.unroll
     threads = grid.threads or 256
     wanted = -(-pairs // (per_warp * (threads // 32)))
-    ctas = grid.ctas or most_ctas(wanted, threads, tile.waves)
     job = _Job(m, n, heads, pairs, k, valid, tile, semiring, narrow)
     s = launch(
         lambda k, g: _Dots(k, g, job).run(),
         {"row": row, "col": col, "x": x.reshape(-1), "y": y.reshape(-1)},
         {"s": (pairs, term)},
-        ctas=ctas,
-        threads=threads,
+        **grid.form(most_ctas(wanted, threads, tile.waves), threads),
         name="sddmm",
-        interpret=grid.interpret,
     )["s"]
     return s.reshape(nse, heads)
 
@@ -105,30 +103,26 @@ class _Dots:
         """The pairs base + u groups + group of this warp; all its lanes take part."""
         k, g, job = self.k, self.g, self.job
         groups = 32 // job.tile.lanes
-        pairs = [base + u * groups + self.group for u in range(job.tile.unroll)]
-        inside = [p < job.pairs for p in pairs]
-        entries = [p // job.heads if job.heads > 1 else p for p in pairs]
-        rows = k.loads(g.row, entries, inside, other=-1, cache="nc")
-        cols = k.loads(g.col, entries, inside, other=-1, cache="nc")
-        is_valid = [k.below(r, job.m) & k.below(c, job.n) for r, c in zip(rows, cols, strict=True)]
+        pairs = Several(base + u * groups + self.group for u in range(job.tile.unroll))
+        inside = pairs < job.pairs
+        entries = pairs // job.heads if job.heads > 1 else pairs
+        row = k.load(g.row, entries, mask=inside, other=-1, cache="nc")
+        col = k.load(g.col, entries, mask=inside, other=-1, cache="nc")
+        is_valid = k.below(row, job.m) & k.below(col, job.n)
         if job.heads > 1:
-            head = [p - e * job.heads for p, e in zip(pairs, entries, strict=True)]
-            rows = [r * job.heads + h for r, h in zip(rows, head, strict=True)]
-            cols = [c * job.heads + h for c, h in zip(cols, head, strict=True)]
-        sums = [self.identity] * len(pairs)
+            head = pairs - entries * job.heads
+            row, col = row * job.heads + head, col * job.heads + head
+        total = self.identity
         for start in range(0, job.width, job.tile.lanes * job.tile.words):
             column = start + self.member * job.tile.words
-            masks = [t & (column < job.width) for t in is_valid]
-            xs = [self._load(g.x, r, column, t) for r, t in zip(rows, masks, strict=True)]
-            ys = [self._load(g.y, c, column, t) for c, t in zip(cols, masks, strict=True)]
-            for u, (a, b, t) in enumerate(zip(xs, ys, masks, strict=True)):
-                sums[u] = self._combined(sums[u], a, b, column, t)
+            mask = is_valid & (column < job.width)
+            x, y = self._load(g.x, row, column, mask), self._load(g.y, col, column, mask)
+            total = self._combined(total, x, y, column, mask)
         d = job.tile.lanes // 2
         while d:
-            sums = [evaluate(k, job.semiring.combine, s, k.shfl_xor(s, d)) for s in sums]
+            total = evaluate(k, job.semiring.combine, total, k.shfl_xor(total, d))
             d //= 2
-        for p, s, i in zip(pairs, sums, inside, strict=True):
-            k.store(g.s, p, s, mask=i & (self.member == 0))
+        k.store(g.s, pairs, total, mask=inside & (self.member == 0))
 
     def _load(self, a, place, column, mask):
         k, job = self.k, self.job

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from ..rows.flatten import warps_before
+from ..simt.typed import one_by_one
 
 ATOMIC = ("add", "min", "max")
 
@@ -51,15 +52,13 @@ class SparseResult:
         return mask & (word & k.bit(row) != 0)
 
     def combine(self, rows, values, masks):
-        """values[row] = add(values[row], value) and the bit of row, for lists of all three."""
+        """values[row] = add(values[row], value) and the bit of row, for one or several."""
         k = self.k
         # a stale word costs one more atomic, nothing else
-        words = [k.load(self.bits, k.shr(r, 5), mask=m) for r, m in zip(rows, masks, strict=True)]
-        for row, value, mask in zip(rows, values, masks, strict=True):
-            k.reduce(self.add, self.values, row, self.encode(value), mask=mask)
-        for row, word, mask in zip(rows, words, masks, strict=True):
-            fresh = mask & (word & k.bit(row) == 0)
-            k.reduce("or", self.bits, k.shr(row, 5), k.bit(row), mask=fresh)
+        at, bit = k.shr(rows, 5), k.bit(rows)
+        words = k.load(self.bits, at, mask=masks)
+        k.reduce(self.add, self.values, rows, self.encode(values), mask=masks)
+        k.reduce("or", self.bits, at, bit, mask=masks & (words & bit == 0))
 
     def word_kind(self):
         """The kind of the words that atomics work on."""
@@ -129,19 +128,18 @@ class SparseResult:
         k.sync()
 
         def some(j0):
-            rows, places, mine = [], [], []
-            for u in range(4):
+            def one(u):
                 j = j0 + u * warps
                 valid = j < k.threads
                 bits = k.load(shared, HEAD + j, mask=valid)
                 at = k.load(shared, HEAD + k.threads + j, mask=valid) + k.lanes_below(bits)
-                rows.append((base + j) * 32 + k.lane)
-                places.append(at)
-                mine.append((k.shr(bits, k.lane) & 1 != 0) & (at < nse))
-            values = k.loads(self.values, rows, mine, cache="fresh")
-            for row, at, m, value in zip(rows, places, mine, values, strict=True):
+                return (base + j) * 32 + k.lane, at, (k.shr(bits, k.lane) & 1 != 0) & (at < nse)
+
+            rows, places, mine = k.several(4, one)
+            values = self.decode(k.load(self.values, rows, mask=mine, cache="fresh"))
+            for row, at, m, value in one_by_one(rows, places, mine, values):
                 k.store(indices, at, row, mask=m)
-                k.store(data, at, self.decode(value), mask=m)
+                k.store(data, at, value, mask=m)
 
         k.for_(k.warp, k.minimum(end - base, k.threads), 4 * warps, some)
         return all_

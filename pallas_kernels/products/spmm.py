@@ -30,6 +30,7 @@ from ..rows.columns import NARROW, Halves, Job, Product, Renamed, Tile, as_words
 from ..simt.device import DEFAULT_GRID, Grid, most_ctas, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
+from ..simt.typed import Several
 from ..tuning import constants
 
 THREADS = 256
@@ -138,16 +139,13 @@ def coo_spmm(
     """
     (columns, width), nse = x.shape, row.shape[0]
     tile, threads = tile or tile_for(width), grid.threads or THREADS
-    ctas = grid.ctas or most_ctas(-(-nse // threads), threads, tile.waves)
     return launch(
         lambda k, g: _Scattered(k, g, (n, columns, width, nse), tile, semiring).run(),
         {"row": row, "col": col, "data": data, "x": x.reshape(-1)},
         {},
         inout={"y": jnp.zeros(n * width, jnp.float32)},
-        ctas=ctas,
-        threads=threads,
+        **grid.form(most_ctas(-(-nse // threads), threads, tile.waves), threads),
         name="coo_spmm",
-        interpret=grid.interpret,
     )["y"].reshape(n, width)
 
 
@@ -188,16 +186,14 @@ class _Scattered:
 
     def _some(self, turn, many, entries):
         k, g, tile = self.k, self.g, self.tile
-        lanes = [(turn + u) * (32 // tile.lanes) + self.group for u in range(many)]
-        rows, cols, values = ([k.shfl(v, lane) for lane in lanes] for v in entries)
+        lanes = Several((turn + u) * (32 // tile.lanes) + self.group for u in range(many))
+        row, col, value = (k.shfl(v, lanes) for v in entries)
         for start in range(0, self.width, tile.lanes * tile.words):
             column = start + self.member * tile.words
-            masks = [(r >= 0) & (column < self.width) for r in rows]
-            at = [c * self.width + column for c in cols]
-            x = k.loads_vec(g.x, at, tile.words, masks, cache="nc")
-            for r, a, v, t in zip(rows, values, x, masks, strict=True):
-                terms = [evaluate(k, self.semiring.mul, a, u) for u in v]
-                k.reduce_vec(g.y, r * self.width + column, terms, mask=t)
+            mask = (row >= 0) & (column < self.width)
+            x = k.load_vec(g.x, col * self.width + column, tile.words, mask=mask, cache="nc")
+            terms = [evaluate(k, self.semiring.mul, value, v) for v in x]
+            k.reduce_vec(g.y, row * self.width + column, terms, mask=mask)
 
 
 def ctas_for(work: float, threads: int, tile: Tile, tiles: int) -> int:

@@ -33,15 +33,12 @@ def spmm(
     semiring: ScalarSemiring,
     grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
-    """(y[n, k], status int32), inside of a `shard_map`: the same on every device.
+    """(y[n, k], status int32), the same on every device.
 
     y[i, c] = combine over the entries j of row i of mul(A[i, j], x[j, c]); k > 0.
 
-    Of this device: indptr int32[places + 1], indices int32[nse] and data[nse] of the rows of its
-    places, columns by places of all devices. x[n, k]: the same on all; data and x are float32 or
-    int32, n k < 2^31. names int32[places * devices], the same on all: the vertex at each place, n:
-    none. axes: all axes of the mesh in their order. status 0: right; otherwise a device waited in
-    vain.
+    x[n, k]: the same on all; data[nse] and x are float32 or int32, n k < 2^31. names
+    int32[places * devices], the same on all: the vertex at each place, n: none.
     """
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
     n, width = x.shape

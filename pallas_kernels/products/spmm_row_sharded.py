@@ -28,6 +28,7 @@ from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring, uses
+from ..simt.typed import each
 from .spmm import THREADS, ctas_for, tile_for
 
 CHUNK = 64  # columns of a chunk
@@ -53,13 +54,11 @@ def row_sharded_spmm(
     semiring: ScalarSemiring,
     grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
-    """(y[places, k] of this device, status int32), called inside a `shard_map`; k > 0.
+    """(y[places, k] of this device, status int32); k > 0.
 
-    indptr int32[places + 1], indices int32[nse], data[nse]: the rows of this device's places; a
-    column is a place among those of all devices. x[places, k]: the rows of x of these places.
-    needed int32: no entry of any device has a column among these places from this one on. data and
-    x are float32 or int32; a chunk of the rows of the other devices, and x, have less than 2^31
-    words. axes: all axes of the mesh in their order. status 0: right; otherwise a barrier expired.
+    x[places, k]: the rows of x of this device's places. needed int32: no entry of any device has a
+    column among these places from this one on. data[nse] and x are float32 or int32; a chunk of the
+    rows of the other devices, and x, have less than 2^31 words.
     """
     devices = jax.lax.axis_size(axes)
     places, width = x.shape
@@ -188,9 +187,13 @@ class _Chunk(Product):
         return k.where(j < 0, -1, k.where(device == self.me, here, valid))
 
     def _row(self, j, mask):
-        k, words = self.k, self.job.tile.words
         if not uses(self.job.semiring.mul, 1):
             return [None] * self.size
+        return self._words(j, mask)
+
+    @each
+    def _words(self, j, mask):
+        k, words = self.k, self.job.tile.words
         own = j >= LOCAL
         here = (j - LOCAL) * self.job.width + self.column
         valid = j * self.columns + self.member * words

@@ -18,6 +18,7 @@ and an atomic for each product.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -160,12 +161,11 @@ def _term(k, c, g):
     """term(places, valid): rows of these entries of A, and a function that gives their products."""
 
     def term(places, valid):
-        rows = k.loads(g.indices, places, valid, other=c.m, cache="nc")
+        rows = k.load(g.indices, places, mask=valid, other=c.m, cache="nc")
 
         def values(x, mask):
-            a = k.loads(g.data, places, mask, cache="nc")
-            x = [k.bits(v, c.x_kind) for v in x]
-            return [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)]
+            a = k.load(g.data, places, mask=mask, cache="nc")
+            return evaluate(k, c.mul, a, k.bits(x, c.x_kind))
 
         return rows, values
 
@@ -178,12 +178,10 @@ def _push(k, c, g, control, y, pad):
     ranges.cut()
     _, pieces = k.grid_barrier(control, [(control, PIECES)], meanwhile=pad)
 
-    def entries(places, payloads, valid):
-        row = k.loads(g.indices, places, valid, other=c.m, cache="nc")
-        valid = [y.allowed_at(r, t & k.below(r, c.m)) for r, t in zip(row, valid, strict=True)]
-        a = k.loads(g.data, places, valid, cache="nc")
-        x = [k.bits(p, c.x_kind) for (p,) in payloads]
-        y.combine(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], valid)
+    def entries(places, valid, x):
+        row, values = _term(k, c, g)(places, valid)
+        valid = y.allowed_at(row, valid & k.below(row, c.m))
+        y.combine(row, values(x, valid), valid)
 
     ranges.run(pieces, entries)
 
@@ -226,49 +224,37 @@ def _tile(k, c, g, control, y, pad):
         valid = y.allowed_at(row, k.below(row, c.m))
         valid = valid & (k.load(g.x_bits, k.shr(col, 5), mask=valid) & k.bit(col) != 0)
         a = k.load(g.data, c.first_rest + i, mask=valid, cache="nc")
-        y.combine([row], [evaluate(k, c.mul, a, k.load(g.x_dense, col, mask=valid))], [valid])
+        y.combine(row, evaluate(k, c.mul, a, k.load(g.x_dense, col, mask=valid)), valid)
 
     k.spread(c.rest, rest)
 
 
-def _tiles(k, c, g, y, places, payloads, valid):
-    """Some tiles, one a lane: flattens the entries of those whose tile of x is not empty."""
-    across = k.loads(g.tile_col, places, valid, cache="nc")
-    hit = []
-    for col, t in zip(across, valid, strict=True):
-        if c.nt == 16:
-            half = k.load(g.x_bits, k.shr(col, 1), mask=t)
-            word = k.shr(half, (col & 1) * 16) & 0xFFFF
-        elif c.nt == 32:
-            word = k.load(g.x_bits, col, mask=t)
-        else:
-            low, high = k.load_vec(g.x_bits, col * 2, 2, mask=t)
-            word = low | high
-        hit.append(t & (word != 0))
-    start = k.loads(g.slot_ptr, places, hit, cache="nc")
-    end = k.loads(g.slot_ptr, [p + 1 for p in places], hit, cache="nc")
-    for u in range(len(places)):
-        size = k.where(hit[u], end[u] - start[u], 0)
-        payload = (payloads[u][0] * c.nt, across[u] * c.nt)
-        flatten(k, start[u], size, payload, lambda *chunk: _entries(k, c, g, y, *chunk))
+def _tiles(k, c, g, y, place, valid, down):
+    """A tile of each lane: flattens the entries of those whose tile of x is not empty."""
+    col = k.load(g.tile_col, place, mask=valid, cache="nc")
+    if c.nt == 16:
+        half = k.load(g.x_bits, k.shr(col, 1), mask=valid)
+        word = k.shr(half, (col & 1) * 16) & 0xFFFF
+    elif c.nt == 32:
+        word = k.load(g.x_bits, col, mask=valid)
+    else:
+        word = k.union(k.load_vec(g.x_bits, col * 2, 2, mask=valid))
+    hit = valid & (word != 0)
+    start, end = k.row(g.slot_ptr, place, hit)
+    entries = functools.partial(_entries, k, c, g, y)
+    flatten(k, start, k.where(hit, end - start, 0), (down * c.nt, col * c.nt), entries)
 
 
-def _entries(k, c, g, y, places, payloads, valid):
+def _entries(k, c, g, y, places, valid, first_row, first_col):
     each, bits = (4, 8) if c.nt == 16 else (2, 16)
     shift = c.nt.bit_length() - 1
-    at = [k.shr(p, each.bit_length() - 1) for p in places]
-    packed = k.loads(g.packed, at, valid, cache="nc")
-    pairs = zip(packed, places, strict=True)
-    local = [k.shr(w, (p & (each - 1)) * bits) & ((1 << bits) - 1) for w, p in pairs]
-    row = [base + k.shr(i, shift) for (base, _), i in zip(payloads, local, strict=True)]
-    col = [base + (i & (c.nt - 1)) for (_, base), i in zip(payloads, local, strict=True)]
-    here = []
-    for r, j, t in zip(row, col, valid, strict=True):
-        word = k.load(g.x_bits, k.shr(j, 5), mask=t)
-        here.append(y.allowed_at(r, t & (word & k.bit(j) != 0)))
-    x = k.loads(g.x_dense, col, here)
-    a = k.loads(g.data, places, here, cache="nc")
-    y.combine(row, [evaluate(k, c.mul, *v) for v in zip(a, x, strict=True)], here)
+    packed = k.load(g.packed, k.shr(places, each.bit_length() - 1), mask=valid, cache="nc")
+    local = k.shr(packed, (places & (each - 1)) * bits) & ((1 << bits) - 1)
+    row, col = first_row + k.shr(local, shift), first_col + (local & (c.nt - 1))
+    word = k.load(g.x_bits, k.shr(col, 5), mask=valid)
+    here = y.allowed_at(row, valid & (word & k.bit(col) != 0))
+    x = k.load(g.x_dense, col, mask=here)
+    y.combine(row, evaluate(k, c.mul, k.load(g.data, places, mask=here, cache="nc"), x), here)
 
 
 def _fixed(data, x, result, listed):
@@ -333,7 +319,6 @@ def _launch(body, c, operands, more, grid):
         kernel,
         operands,
         outputs,
-        optional=("allowed",),
         **form,
         shared_words=words,
         more_control=ctas,

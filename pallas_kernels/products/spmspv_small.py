@@ -11,6 +11,7 @@ import functools
 
 from ..rows.flatten import warps_before
 from ..simt.device import target
+from ..simt.typed import Several, one_by_one
 from .sparse_result import fill
 
 COLUMNS = 4  # columns of a warp in flight together, two strides of 32 entries of each
@@ -149,9 +150,10 @@ class OwnRows:
 
             def stride(at):
                 at = [at + k.lane, at + k.lane + 32]
-                places = [start + a for start, *_ in columns for a in at]
-                valid = [a < size for size in sizes for a in at]
-                self._terms(term, places, [x for _, _, x, _ in columns for _ in at], valid)
+                places = Several(start + a for start, *_ in columns for a in at)
+                valid = Several(a < size for size in sizes for a in at)
+                x = Several(x for _, _, x, _ in columns for _ in at)
+                self._terms(term, places, x, valid)
 
             k.for_(0, most, 64, stride)
 
@@ -159,8 +161,8 @@ class OwnRows:
             start, end, x, _ = k.load_vec(self.columns, 4 * k.load(self.long, i), 4)
 
             def stride(at):
-                places = [at + k.thread, at + k.thread + k.threads]
-                self._terms(term, places, [x, x], [p < end for p in places])
+                places = Several((at + k.thread, at + k.thread + k.threads))
+                self._terms(term, places, x, places < end)
 
             k.for_(start, end, 2 * k.threads, stride)
 
@@ -171,13 +173,12 @@ class OwnRows:
         """Combines the terms at some places whose rows are in this stretch."""
         k = self.k
         rows, values = term(places, valid)
-        pairs = zip(rows, valid, strict=True)
-        mine = [t & k.below(r - self.base, 32 * self.each) & k.below(r, self.y.m) for r, t in pairs]
+        inside = valid & k.below(rows - self.base, 32 * self.each)
+        mine = inside & k.below(rows, self.y.m)
 
         def combine():
-            allowed = [self.y.allowed_at(r, m) for r, m in zip(rows, mine, strict=True)]
-            for row, value, mask in zip(rows, values(xs, allowed), allowed, strict=True):
-                own = row - self.base
+            allowed = self.y.allowed_at(rows, mine)
+            for own, value, mask in one_by_one(rows - self.base, values(xs, allowed), allowed):
                 k.reduce(self.y.add, self.values, own, self.y.encode(value), mask=mask)
                 k.reduce("or", self.bits, k.shr(own, 5), k.bit(own), mask=mask)
 

@@ -75,34 +75,15 @@ class _Product(WholeRows):
         self.g, self.columns, self.semiring, self.width = g, columns, semiring, width
 
     def terms(self, fetched, places, masks, owners):
-        if self.width > 1:
-            return self._of_groups(fetched[0], places, masks)
-        k, g = self.k, self.g
-        index, data = fetched if len(fetched) == 2 else (*fetched, [None] * len(places))
-        valid = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
-        each = zip(index, valid, strict=True)
-        x = [k.load(g.x, j, mask=t, cache="nc") if self.reads_x else None for j, t in each]
-        return [
-            k.where(t, evaluate(k, self.semiring.mul, a, v), self.identity)
-            for t, a, v in zip(valid, data, x, strict=True)
-        ]
-
-    def _of_groups(self, index, places, masks):
-        k, g, width = self.k, self.g, self.width
-        valid = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
-
-        def read(wanted, array, at, cache):
-            if not wanted:
-                return [[None] * width] * len(at)
-            return k.loads_vec(array, at, width, valid, cache=cache)
-
-        data = read(self.reads, g.data, [p * width for p in places], "stream")
-        x = read(self.reads_x, g.x, index, "nc")
-        found = []
-        for t, a, v in zip(valid, data, x, strict=True):
-            each = [evaluate(k, self.semiring.mul, *both) for both in zip(a, v, strict=True)]
-            found.append(k.where(t, functools.reduce(self.combine, each), self.identity))
-        return found
+        k, g, width, (index, *data) = self.k, self.g, self.width, fetched
+        valid = k.below(index, self.columns) & masks
+        data, x = data or [None] * width, [None] * width
+        if self.reads and width > 1:
+            data = k.load_vec(g.data, places * width, width, mask=valid, cache="stream")
+        if self.reads_x:
+            x = k.load_vec(g.x, index, width, mask=valid, cache="nc")
+        each = [evaluate(k, self.semiring.mul, *both) for both in zip(data, x, strict=True)]
+        return k.where(valid, functools.reduce(self.combine, each), self.identity)
 
     def combine(self, a, b):
         return evaluate(self.k, self.semiring.combine, a, b)

@@ -17,6 +17,7 @@ import jax
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
+from ..simt.typed import Several
 
 UNROLL = 8
 
@@ -49,17 +50,15 @@ def padded_spmv(
 
         def fold(first, stride, end):
             def some(at, y):
-                places = [at + stride * u for u in range(unroll)]
-                masks = [p < end for p in places]
-                index = k.loads(m.indices, places, masks, other=x.shape[0], cache="stream")
-                valid = [k.below(j, x.shape[0]) for j in index]
-                a = b = [None] * unroll
+                places = Several(at + stride * u for u in range(unroll))
+                masks = places < end
+                index = k.load(m.indices, places, mask=masks, other=x.shape[0], cache="stream")
+                valid, a, b = k.below(index, x.shape[0]), None, None
                 if reads[0]:
-                    a = k.loads(m.data, places, valid, cache="stream")
+                    a = k.load(m.data, places, mask=valid, cache="stream")
                 if reads[1]:
-                    b = k.loads(m.x, index, valid, cache="nc")
-                each = zip(valid, a, b, strict=True)
-                terms = [k.where(t, evaluate(k, mul, u, v), neutral) for t, u, v in each]
+                    b = k.load(m.x, index, mask=valid, cache="nc")
+                terms = k.where(valid, evaluate(k, mul, a, b), neutral)
                 # Among themselves first: a long row is rounded less often.
                 return at + stride * unroll, combined(y, functools.reduce(combined, terms))
 

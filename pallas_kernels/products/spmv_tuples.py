@@ -70,7 +70,6 @@ def csr_spmv_tuples(
         lambda k, m: _Product(k, m, n, shape, job).run(),
         inputs,
         sizes | {"rows": ctas},
-        optional=("numbers",),
         **form,
         shared_words=shared_words(len(dtypes)) + shape.shared_words(threads, len(dtypes)),
         name="csr_spmv_tuples",
@@ -84,7 +83,8 @@ def _named(name: str, values: Iterable[Any]) -> dict[str, Any]:
 
 def _listed(m: Any, name: str) -> list[Any]:
     """The arrays of a launch called so and numbered."""
-    return [getattr(m, f"{name}{i}") for i in range(MOST_WORDS) if hasattr(m, f"{name}{i}")]
+    found = (getattr(m, f"{name}{i}") for i in range(MOST_WORDS))
+    return [a for a in found if a is not None]
 
 
 def _words(v: jax.Array) -> jax.Array:
@@ -130,26 +130,18 @@ class _Product(WholeRows):
         super().__init__(k, m, n, [m.indices, *streams], shape, job.semiring.neutral(k), y, parts)
 
     def terms(self, fetched, places, masks, owners):
-        k, (index, *values) = self.k, fetched
-        valid = [k.below(j, self.job.columns) & t for j, t in zip(index, masks, strict=True)]
+        k, job, (index, *values) = self.k, self.job, fetched
+        valid = k.below(index, job.columns) & masks
         if values and not self.direct:
-            values = [k.loads(a, values[0], valid, cache="nc") for a in self.values]
-        each = zip(index, valid, *values, strict=True)
-        return [self._term(j, there, iter(a)) for j, there, *a in each]
-
-    def _term(self, j, there, a):
-        """The term of an entry in column j, with the words of its value that are read."""
-        k, job = self.k, self.job
+            values = [k.load(a, values[0], mask=valid, cache="nc") for a in self.values]
         width = _width(len(job.kinds) + job.some)
-        if width > 1:
-            x = k.load_vec(self.x, j * width, width, mask=there, cache="nc")
-        else:
-            x = [k.load(self.x, j, mask=there, cache="nc")]
+        x = k.load_vec(self.x, index * width, width, mask=valid, cache="nc")
         if job.some:
-            there = there & (x[len(job.kinds)] != 0)
-        words = [next(a) if read else None for read in self.reads[: -len(job.kinds)]]
+            valid = valid & (x[len(job.kinds)] != 0)
+        read = iter(values)
+        words = [next(read) if reads else None for reads in self.reads[: -len(job.kinds)]]
         words += [k.bits(w, kind) for w, kind in zip(x, job.kinds, strict=False)]
-        return where(k, there, evaluate_words(k, job.semiring.mul, *words), self.identity)
+        return where(k, valid, evaluate_words(k, job.semiring.mul, *words), self.identity)
 
     def combine(self, a, b):
         return evaluate_words(self.k, self.job.semiring.combine, *a, *b)

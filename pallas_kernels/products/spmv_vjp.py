@@ -23,6 +23,7 @@ from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..rows.stream import Stream
 from ..simt.device import DEFAULT_GRID, Grid, target
 from ..simt.launch import launch
+from ..simt.typed import one_by_one
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
     (12, Stream(1, 4)),
@@ -70,7 +71,6 @@ def csr_vjp(
         {name: a for name, a in operands.items() if a is not None},
         {} if x is None else {"by_values": (nse, jnp.float32)},
         inout={} if data is None else {"by_vector": jnp.zeros(n_cols, jnp.float32)},
-        optional=("x", "data"),
         **form,
         shared_words=hot + shape.shared_words(form["threads"]),
         name="csr_vjp",
@@ -110,20 +110,19 @@ class _Cotangents(CsrRows):
     def terms(self, fetched, places, masks, owners):
         k, g = self.k, self.g
         index, *data = fetched
-        valid = [k.below(j, self.columns) & t for j, t in zip(index, masks, strict=True)]
+        valid = k.below(index, self.columns) & masks
         if g.x:
-            x = k.loads(g.x, index, valid, cache="nc")
-        rows = owners()
+            x = k.load(g.x, index, mask=valid, cache="nc")
+        (w,) = owners()
         if g.data:
-            for j, a, t, (w,) in zip(index, *data, valid, rows, strict=True):
+            for j, t, term in one_by_one(index, valid, w * data[0]):
                 if self.hot:
                     near = k.below(j, self.hot)
-                    k.reduce("add", self.sums, j, w * a, mask=near)
+                    k.reduce("add", self.sums, j, term, mask=near)
                     t = t & ~near
-                k.reduce("add", g.by_vector, j, w * a, mask=t)
+                k.reduce("add", g.by_vector, j, term, mask=t)
         if g.x:
-            for p, v, t, (w,) in zip(places, x, masks, rows, strict=True):
-                k.store(g.by_values, p, w * v, mask=t)
+            k.store(g.by_values, places, w * x, mask=masks)
 
     def pad(self, nse):
         """0 in the slots behind the last row."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..simt.primitives import Simt
-from ..simt.typed import Array, Value
+from ..simt.typed import Array, Value, one_by_one
 
 UNROLL = 3  # groups of four vertices in flight a thread, which waits for two dependent accesses
 
@@ -52,12 +52,11 @@ class Vertices:
         k, step = self.k, self.k.ctas * self.k.threads
 
         def some(j):
-            at = [j + i * step for i in range(UNROLL)]
-            is_valid = [k.below(i, self.n // 4) for i in at]
-            four = [4 * i for i in at]
-            places = k.loads_vec(self.m.positions, four, 4, is_valid, cache="nc")
-            values = [[value(p) for p in four] for four in places]
-            for i, mask, four in zip(at, is_valid, values, strict=True):
+            at = k.several(UNROLL, lambda i: j + i * step)
+            is_valid = k.below(at, self.n // 4)
+            places = k.load_vec(self.m.positions, 4 * at, 4, mask=is_valid, cache="nc")
+            values = [[value(p) for p in four] for (four,) in one_by_one(places)]
+            for (i, mask), four in zip(one_by_one(at, is_valid), values, strict=True):
                 k.store_vec(whole, 4 * i, four, mask=mask)
 
         k.for_(k.cta * k.threads + k.thread, self.n // 4, UNROLL * step, some)

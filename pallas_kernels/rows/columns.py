@@ -7,6 +7,8 @@ them to arrive combines the parts.
 """
 
 import dataclasses
+import functools
+import operator
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -15,6 +17,7 @@ from jax import lax
 from ..simt.folds import Fold, LogSum
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
+from ..simt.typed import Several, one_by_one
 from .merge_path import place, search
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
@@ -151,13 +154,9 @@ class Product:
         fields = 2 if uses(self.job.semiring.mul, 0) else 1
 
         def body(offset, *carry):
-            fetched = [list(carry[j * held : (j + 1) * held]) for j in range(fields)]
-            state = carry[fields * held :]
+            fetched, state = carry[:fields], carry[fields:]
             ahead = self._fetch(base + offset + block, held)
-            known = k.const(True, "i1")
-            for j in fetched[0]:
-                known = known & (j >= 0)
-            clean = k.all(known)
+            clean = k.all(functools.reduce(operator.and_, fetched[0] >= 0, k.const(True, "i1")))
             if held > 1 or block == unroll:
                 state = self._batch(base + offset, fetched, 0, clean, state)
             else:
@@ -166,7 +165,7 @@ class Product:
             return (*ahead, *state)
 
         carry = [*self._fetch(base, held), *state]
-        state = k.for_(0, longest, block, body, *carry)[fields * held :]
+        state = k.for_(0, longest, block, body, *carry)[fields:]
         state = k.while_(lambda r, *s: r < self.last, self._flush, *state)
         return state[3:]
 
@@ -176,18 +175,16 @@ class Product:
     def _fetch(self, at, held):
         """Columns (-1 beyond the piece) and values of a block of entries, spread over the group."""
         k, lanes = self.k, self.job.tile.lanes
-        places = [at + self.member + j * lanes for j in range(held)]
-        masks = [(p >= self.low) & (p < self.high) for p in places]
+        places = Several(at + self.member + j * lanes for j in range(held))
+        masks = (places >= self.low) & (places < self.high)
         cache = "stream" if lanes >= 8 else "nc"
-        found = k.loads(self.g.indices, places, masks, other=-1, cache=cache)
-        found = [self._row_of(j) for j in found]
+        found = self._row_of(k.load(self.g.indices, places, mask=masks, other=-1, cache=cache))
         if not uses(self.job.semiring.mul, 0):
-            return found
+            return (found,)
         if not self.job.halves.data:
-            return found + k.loads(self.g.data, places, masks, cache=cache)
-        words = k.loads(self.g.data, [p >> 1 for p in places], masks, cache=cache)
-        both = [k.unpack(w, self.job.halves.data) for w in words]
-        return found + [k.where((p & 1) == 0, *pair) for p, pair in zip(places, both, strict=True)]
+            return found, k.load(self.g.data, places, mask=masks, cache=cache)
+        words = k.load(self.g.data, places >> 1, mask=masks, cache=cache)
+        return found, k.where((places & 1) == 0, *k.unpack(words, self.job.halves.data))
 
     def _row_of(self, j):
         """Which row of x column j stands for; -1: none."""
@@ -196,24 +193,24 @@ class Product:
     def _batch(self, base, fetched, b, clean, state):
         """Combines `unroll` entries from base + b on, after loading their rows of x together."""
         k, job, unroll = self.k, self.job, self.job.tile.unroll
-        spread = [self._shared(f, b) for f in fetched]
-        index, data = spread if len(spread) == 2 else (*spread, [None] * unroll)
-        valid = [j >= 0 for j in index]
-        x = [self._row(j, t & self.inside) for j, t in zip(index, valid, strict=True)]
-        at = base + b
+        index, *data = (self._shared(f, b) for f in fetched)
+        valid = index >= 0
+        x = self._row(index, valid & self.inside)
+        data, at = data[0] if data else None, base + b
         r, end = state[:2]
         quick = k.all((end >= at + unroll) | (r >= self.last)) & clean
 
         def terms(a, v):
             return [evaluate(k, job.semiring.mul, a, u) for u in v]
 
+        each = one_by_one(data, x, valid)
+
         def whole():
-            rows = [terms(a, v) for a, v in zip(data, x, strict=True)]
-            return tuple(self.fold.more(state[3:], rows))
+            return tuple(self.fold.more(state[3:], [terms(a, v) for a, v, _ in each]))
 
         def cut():
             s = state
-            for j, (a, v, t) in enumerate(zip(data, x, valid, strict=True)):
+            for j, (a, v, t) in enumerate(each):
                 s = k.while_(
                     lambda r, end, *_, e=at + j: (end == e) & (r < self.last), self._flush, *s
                 )
@@ -227,10 +224,10 @@ class Product:
     def _shared(self, values, b):
         """The values of `unroll` entries of a block, from number b on, in all lanes of a group."""
         k, lanes = self.k, self.job.tile.lanes
-        return [
+        return Several(
             k.shfl(values[j // lanes if len(values) > 1 else 0], self.leader + b + j % lanes)
             for j in range(self.job.tile.unroll)
-        ]
+        )
 
     def _row(self, j, mask):
         """This lane's columns of row j of x; None if the product does not use them."""

@@ -20,25 +20,24 @@ def flatten(
     *carry: Operand,
     unroll: int = UNROLL,
 ) -> tuple[Value, ...]:
-    """carry = f(places, payloads, valid, *carry) for places start .. start + size - 1 of each lane.
+    """carry = f(places, valid, *payload, *carry) for places start .. start + size - 1 of each lane.
 
-    Called by all 32 lanes, whose ranges together are shared evenly by the lanes. `f` gets three
-    lists of `unroll` values: places, payloads (a tuple of int32 from the lane whose range holds the
-    place), and masks that are false beyond the last place.
+    Called by all 32 lanes, whose ranges together are shared evenly by the lanes. `f` gets `unroll`
+    places side by side, masks that are false beyond the last place, and the payload (int32) of the
+    lanes whose ranges hold them.
     """
     upto, total = k.warp_scan(size)
     before = upto - size
     shift = start - before
 
     def stride(e0, *carry):
-        places, payloads, valid = [], [], []
-        for u in range(unroll):
+        def one(u):
             e = e0 + 32 * u + k.lane
             owner = k.owner(before, e)
-            places.append(k.shfl(shift, owner) + e)
-            payloads.append(tuple(k.shfl(p, owner) for p in payload))
-            valid.append(e < total)
-        return f(places, payloads, valid, *carry)
+            return k.shfl(shift, owner) + e, e < total, *(k.shfl(p, owner) for p in payload)
+
+        places, valid, *payloads = k.several(unroll, one)
+        return f(places, valid, *payloads, *carry)
 
     return k.for_(0, total, 32 * unroll, stride, *carry)
 
@@ -97,10 +96,8 @@ class Ranges:
 
                 def store(j):
                     low = start + j * PIECE
-                    piece, fits = (
-                        (low, k.minimum(low + PIECE, end), payload, 0),
-                        at + j < self.capacity,
-                    )
+                    piece = low, k.minimum(low + PIECE, end), payload, 0
+                    fits = at + j < self.capacity
                     k.store_vec(self.pieces, (at + j) * 4, piece, mask=fits)
 
                 k.for_(0, parts, 1, store)
@@ -134,7 +131,7 @@ def piece_capacity(places: int) -> int:
 class Flat:
     """A shape of `merge_path.CsrRows`: entries of 32 rows side by side, all lanes present.
 
-    The job has `edges(places, rows, valid)`, which gets what `flatten` gives its function.
+    The job has `edges(places, valid, *row)`, which gets what `flatten` gives its function.
     """
 
     def shared_words(self, threads: int, words: int = 1) -> int:

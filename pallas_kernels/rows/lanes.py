@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..simt.primitives import Simt
-from ..simt.typed import Value
+from ..simt.typed import Several, Value, one_by_one
 from .merge_path import Words, where
 
 WIDE = 8  # strides of a long row that are in flight together
@@ -20,39 +20,32 @@ TURNS = 8  # a row that would take a group of lanes more steps than this is take
 
 def fold_spans(
     k: Simt,
-    spans: Sequence[tuple[Value, Value]],
+    spans: tuple[Several, Several],
     stride: int,
     unroll: int,
-    terms_of: Callable[[list[Value], list[Value]], Sequence[Any]],
+    terms_of: Callable[[Several, Value], Any],
     combine: Callable[[Any, Any], Any],
-    start: Sequence[Value],
-) -> tuple[Value, ...]:
-    """The lane's fold of the terms of entries first, first + stride, ... below end, for each span
-    (first, end); `unroll` entries of all of them are in flight together.
+    *start: Several,
+) -> tuple[Any, ...]:
+    """The lane's fold of the terms of entries first, first + stride, ... below end, for several
+    spans (first, end); `unroll` entries of all of them are in flight together.
 
     Args:
         terms_of: the terms of entries at places, where masks hold, in the order of the spans.
-        start: a value for each span; empty: the terms are not combined.
+        start: a value for each span; without it, the terms are not combined.
     """
-    many = len(spans)
-    ends = [end for _, end in spans for _ in range(unroll)]
+    first, end = spans
+    ends = Several(e for e in end for _ in range(unroll))
 
-    def some(*carry):
-        at, ys = carry[:many], carry[many:]
-        places = [a + stride * u for a in at for u in range(unroll)]
-        masks = [p < end for p, end in zip(places, ends, strict=True)]
-        terms = terms_of(places, masks)
-        if ys:
-            parts = [terms[j : j + unroll] for j in range(0, len(terms), unroll)]
-            each = zip(ys, parts, strict=True)
-            ys = [combine(y, functools.reduce(combine, part)) for y, part in each]
-        return *(a + stride * unroll for a in at), *ys
+    def some(at, *y):
+        places = Several(a + stride * u for a in at for u in range(unroll))
+        terms = terms_of(places, places < ends)
+        if y:
+            parts = [Several(terms[u::unroll]) for u in range(unroll)]
+            y = [combine(y[0], functools.reduce(combine, parts))]
+        return at + stride * unroll, *y
 
-    def left(*carry):
-        more = [a < end for a, (_, end) in zip(carry, spans, strict=False)]
-        return k.union(more)
-
-    return k.while_(left, some, *(first for first, _ in spans), *start)[many:]
+    return k.while_(lambda at, *_: k.union(at < end), some, first, *start)[1:]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,68 +91,58 @@ class _ByLanes:
 
         k.for_(first, stop, step, rows, *(self._offsets(first, stop) if self.shape.ahead else ()))
 
-    def _places(self, base: Value, stop: Value) -> tuple[list[Value], list[Value]]:
+    def _places(self, base: Value, stop: Value) -> tuple[Several, Value]:
         """The rows of this lane's group in a step, and whether they exist."""
         groups = 32 // self.shape.lanes
-        at = [base + b * groups + self.group for b in range(self.shape.batch)]
-        return at, [r < stop for r in at]
+        at = Several(base + b * groups + self.group for b in range(self.shape.batch))
+        return at, at < stop
 
     def _offsets(self, base: Value, stop: Value) -> tuple[Value, ...]:
-        """Where their entries begin, then where they end."""
+        """Where their entries begin, and where they end."""
         at, valid = self._places(base, stop)
-        return tuple(
-            self.job.k.load(self.job.indptr, r + j, mask=t, cache="nc")
-            for j in range(2)
-            for r, t in zip(at, valid, strict=True)
-        )
+        job = self.job
+        return tuple(job.k.load(job.indptr, at + j, mask=valid, cache="nc") for j in range(2))
 
-    def _rows(self, stop: Value, base: Value, *offsets) -> None:
+    def _rows(self, stop: Value, base: Value, begin: Any, end: Any) -> None:
         job, k, shape = self.job, self.job.k, self.shape
         at, valid = self._places(base, stop)
-        begins, ends = offsets[: shape.batch], offsets[shape.batch :]
-        rows = [job.row(r, t) for r, t in zip(at, valid, strict=True)]
-        begins = [k.maximum(x, job.low) for x in begins]
-        each = zip(rows, ends, strict=True)
-        ends = [k.where(job.wanted(row), k.minimum(x, job.high), 0) for row, x in each]
-        many = TURNS * shape.lanes * shape.unroll
-        long = [e - b > many for b, e in zip(begins, ends, strict=True)]
-        spans = [
-            (b + self.member, k.where(l, b, e)) for b, e, l in zip(begins, ends, long, strict=True)
-        ]
-        ys = self._entries(spans, rows, shape.lanes, shape.unroll)
-        ys = [self._over(shape.lanes, y) for y in ys]
-        for b in range(shape.batch):
-            ys[b : b + 1] = self._long(long[b], begins[b], ends[b], rows[b], ys[b : b + 1])
-        for b in range(shape.batch):
-            job.settle(at[b], ys[b] if ys else None, valid[b] & (self.member == 0))
+        row = job.row(at, valid)
+        begin = k.maximum(begin, job.low)
+        end = k.where(job.wanted(row), k.minimum(end, job.high), 0)
+        long = end - begin > TURNS * shape.lanes * shape.unroll
+        span = begin + self.member, k.where(long, begin, end)
+        found = self._entries(span, row, shape.lanes, shape.unroll)
+        ys = [self._over(shape.lanes, y) for y in found]
+        for b, (mask, first, last, values) in enumerate(one_by_one(long, begin, end, row)):
+            ys[b : b + 1] = self._long(mask, (first, last), values, ys[b : b + 1])
+        for b, (r, mask) in enumerate(one_by_one(at, valid & (self.member == 0))):
+            job.settle(r, ys[b] if ys else None, mask)
 
-    def _long(self, long: Value, begin: Value, end: Value, row: tuple[Value, ...], y: Any) -> Any:
+    def _long(self, long: Value, span: Sequence[Value], row: Sequence[Value], y: Any) -> Any:
         """The rows of a batch that are long, one after the other, by all lanes."""
         k, shape = self.job.k, self.shape
         word = k.ballot(long & (self.member == 0))
 
         def one(lane, *y):
-            span = k.shfl(begin, lane) + k.lane, k.shfl(end, lane)
-            found = self._entries([span], [tuple(k.shfl(v, lane) for v in row)], 32, WIDE)
+            begin, end, *values = (Several([k.shfl(v, lane)]) for v in (*span, *row))
+            found = self._entries((begin + k.lane, end), values, 32, WIDE)
             mine = self.group == k.shr(lane, shape.lanes.bit_length() - 1)
-            each = zip(found, y, strict=True)
-            return tuple(k.where(mine, self._over(32, new), old) for new, old in each)
+            return tuple(k.where(mine, self._over(32, x), *y) for x in found)
 
         return k.each_bit(word, one, *y)
 
-    def _entries(
-        self, spans: Sequence[tuple[Value, Value]], rows: Any, stride: int, unroll: int
-    ) -> Any:
-        """The lane's fold of the terms of entries first, first + stride, ... below the end of each
-        span; [] if there is nothing to combine."""
+    def _entries(self, span: Any, row: Sequence[Any], stride: int, unroll: int) -> Any:
+        """The lane's folds of the terms of entries first, first + stride, ... below the ends of
+        several spans (first, end); () if there is nothing to combine."""
         job = self.job
-        owners = [row for row in rows for _ in range(unroll)]
+        owners = tuple(Several(v for v in x for _ in range(unroll)) for x in row)
 
         def terms(places, masks):
             return job.terms(job.fetch(places, masks, self.cache), places, masks, lambda: owners)
 
-        start = [] if job.identity is None else [job.identity] * len(spans)
-        return fold_spans(job.k, spans, stride, unroll, terms, job.combine, start)
+        start = [] if job.identity is None else [Several([job.identity] * len(span[0]))]
+        found = fold_spans(job.k, span, stride, unroll, terms, job.combine, *start)
+        return found[0] if found else ()
 
     def _over(self, lanes: int, y: Any) -> Value:
         d = lanes // 2
@@ -189,9 +172,9 @@ class InOrder:
 class _InOrder(_ByLanes):
     """The walk of one warp."""
 
-    def _rows(self, stop: Value, base: Value, begin: Value, end: Value) -> None:
+    def _rows(self, stop: Value, base: Value, begin: Any, end: Any) -> None:
         job, k, shape = self.job, self.job.k, self.shape
-        r = base + self.group
+        r, (begin,), (end,) = base + self.group, begin, end
         begin = k.maximum(begin, job.low)
         end = k.where(r < stop, k.minimum(end, job.high), 0)
         head = self.member == 0
@@ -213,9 +196,10 @@ class _InOrder(_ByLanes):
         first = (k.lane & (lanes - 1)) * unroll
 
         def some(at, *y):
-            places = [at + first + u for u in range(unroll)]
-            masks = [p < end for p in places]
+            places = Several(at + first + u for u in range(unroll))
+            masks = places < end
             terms = job.terms(job.fetch(places, masks, "nc"), places, masks, lambda: ())
+            terms = list(zip(*terms, strict=True))
             return at + lanes * unroll, *job.combine(y, self._over(lanes, terms))
 
         def left(at, *y):

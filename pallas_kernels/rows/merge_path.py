@@ -13,7 +13,7 @@ from typing import Any
 
 from ..layouts.ragged import LIMIT
 from ..simt.primitives import Simt
-from ..simt.typed import Array, Value
+from ..simt.typed import Array, Several, Value
 
 Words = tuple[Value, ...]  # of one result
 
@@ -70,26 +70,16 @@ class CsrRows:
         """Whether the entries of a row, by its values, count at all; others may be skipped."""
         return True
 
-    def fetch(
-        self, places: Sequence[Value], masks: Sequence[Value], cache: str
-    ) -> list[list[Value]]:
-        """The values of each of `streams` at these entries, one list for each stream; where a mask
-        is false, column -1.
-        """
+    def fetch(self, places: Value, masks: Value, cache: str) -> list[Value]:
+        """The values of `streams` at several entries; where a mask is false, column -1."""
         return [
-            self.k.loads(a, places, masks, other=-1 if j == 0 else 0, cache=cache)
+            self.k.load(a, places, mask=masks, other=-1 if j == 0 else 0, cache=cache)
             for j, a in enumerate(self.streams)
         ]
 
-    def terms(
-        self,
-        fetched: Any,
-        places: Sequence[Value],
-        masks: Sequence[Value],
-        owners: Callable[[], Any],
-    ) -> Any:
-        """The terms of the entries at places (where masks hold), or None. fetched: their values, by
-        `fetch`; owners() gives the `row` of each and is called by all lanes together.
+    def terms(self, fetched: Any, places: Several, masks: Value, owners: Callable[[], Any]) -> Any:
+        """The terms of several entries at places (where masks hold), or None. fetched: their
+        values, by `fetch`; owners() gives the `row` of each and is called by all lanes together.
         """
         raise NotImplementedError
 

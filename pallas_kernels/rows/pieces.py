@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..simt.primitives import Simt
-from ..simt.typed import Value
+from ..simt.typed import Value, one_by_one
 from .merge_path import CsrRows
 
 WORDS = 4  # of a piece: first row, first entry, whether the row began before, last: see `find`
@@ -143,9 +143,9 @@ class RowsInPieces(CsrRows):
         row, _, _, stop = k.load_vec(m.pieces, WORDS * p, WORDS, mask=valid)
         cut = stop > 0
         y = k.load(m.sums, row, mask=cut, cache="fresh")
-        near = [cut & (p + j < stop) for j in range(AHEAD)]
-        parts = k.loads(m.parts, [p + j for j in range(AHEAD)], near, cache="fresh")
-        for t, part in zip(near, parts, strict=True):
+        at = k.several(AHEAD, lambda j: p + j)
+        near = cut & (at < stop)
+        for t, part in one_by_one(near, k.load(m.parts, at, mask=near, cache="fresh")):
             y = k.where(t, self.combine(y, part), y)
 
         def rest(lane, y):

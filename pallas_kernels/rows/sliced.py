@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import jax
 
 from ..simt.primitives import Simt
-from ..simt.typed import Value
+from ..simt.typed import Several, Value, one_by_one
 from .lanes import fold_spans
 
 BATCH, UNROLL = 2, 8  # rows of a thread, and entries of each, that are in flight together
@@ -86,10 +86,8 @@ class PullRows:
         # actual numbers: the sizes of the arrays are rounded up, and padding would cost as much
         self.items, self.slices = (k.load(memory.counts, j, cache="nc") for j in range(2))
 
-    def terms(
-        self, read: Value, index: Sequence[Value], places: Sequence[Value], masks: Sequence[Value]
-    ) -> Any:
-        """The terms of entries at places (where masks hold); index: their columns, n where
+    def terms(self, read: Value, index: Value, places: Value, masks: Value) -> Value:
+        """The terms of several entries at places (where masks hold); index: their columns, n where
         masked."""
         raise NotImplementedError
 
@@ -115,28 +113,26 @@ class PullRows:
         k, c, m = self.k, self.c, self.m
 
         def slices(s0, *totals):
-            at = [s0 + b * self.workers for b in range(BATCH)]
-            valid = [s < self.slices for s in at]
-            rows = [self.row(c.base + 32 * s + k.lane, t) for s, t in zip(at, valid, strict=True)]
-            spans = []
-            for s, t in zip(at, valid, strict=True):
-                start, end = (k.load(m.starts, s + j, mask=t, cache="nc") for j in range(2))
-                spans.append((start + k.lane, end))
-            for row, y, t in zip(rows, self._gather(read, spans), valid, strict=True):
+            at = k.several(BATCH, lambda b: s0 + b * self.workers)
+            valid = at < self.slices
+            rows = [self.row(c.base + 32 * s + k.lane, t) for s, t in one_by_one(at, valid)]
+            start, end = k.row(m.starts, at, valid)
+            ys = self._gather(read, (start + k.lane, end))
+            for row, (y, t) in zip(rows, one_by_one(ys, valid), strict=True):
                 totals = settle(row, y, t, totals)
             return totals
 
         def items(i0, *totals):
-            at = [i0 + b * self.workers for b in range(BATCH)]
-            valid = [i < self.items for i in at]
-            words = k.loads_vec(m.items, [4 * i for i in at], 4, valid, cache="nc")
-            rows = [self.row(word[2], t) for word, t in zip(words, valid, strict=True)]
-            ys = self._gather(read, [(word[0] + k.lane, word[1]) for word in words])
-            for i, t, word, row, y in zip(at, valid, words, rows, ys, strict=True):
-                y, split = self.k.warp_fold(self.combine, y), word[3]
-                last, y = k.if_(
-                    t & (split >= 0), functools.partial(self._segment, i, split, y), 1, y
-                )
+            at = k.several(BATCH, lambda b: i0 + b * self.workers)
+            valid = at < self.items
+            start, end, place, splits = k.load_vec(m.items, 4 * at, 4, mask=valid, cache="nc")
+            rows = [self.row(p, t) for p, t in one_by_one(place, valid)]
+            ys = self._gather(read, (start + k.lane, end))
+            each = one_by_one(at, valid, splits, ys)
+            for row, (i, t, split, y) in zip(rows, each, strict=True):
+                y = k.warp_fold(self.combine, y)
+                whole = functools.partial(self._segment, i, split, y)
+                last, y = k.if_(t & (split >= 0), whole, 1, y)
                 totals = settle(row, y, t & (k.lane == 0) & (last == 1), totals)
             return totals
 
@@ -146,16 +142,17 @@ class PullRows:
         first = (self.worker + (self.workers - self.items % self.workers)) % self.workers
         return k.for_(first, self.slices, turn, slices, *totals)
 
-    def _gather(self, read: Value, spans: Sequence[tuple[Value, Value]]) -> tuple[Value, ...]:
+    def _gather(self, read: Value, spans: tuple[Any, Any]) -> Several:
         """The lane's fold of the terms of entries first, first + 32, ... below end, for each span
         (first, end); all of them are in flight together."""
         k, c, m = self.k, self.c, self.m
 
         def terms(places, masks):
-            index = k.loads(m.entries, places, masks, other=c.n, cache="stream")
+            index = k.load(m.entries, places, mask=masks, other=c.n, cache="stream")
             return self.terms(read, index, places, masks)
 
-        return fold_spans(k, spans, 32, UNROLL, terms, self.combine, [self.identity] * BATCH)
+        start = Several([self.identity] * BATCH)
+        return fold_spans(k, spans, 32, UNROLL, terms, self.combine, start)[0]
 
     def _segment(self, i: Value, split: Value, y: Any) -> tuple[Value, ...]:
         """(1, y of the whole row) for the warp that finishes the last segment, (0, y) for others.

@@ -8,10 +8,9 @@ afterwards it sums the terms of these entries. That is the idea of CSR-Stream: G
 """
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
-from ..simt.typed import Value
+from ..simt.typed import Several, Value, one_by_one, together
 from .merge_path import where, words
 
 TURN = 4  # entries of a row that its lane reads or writes together in shared memory
@@ -47,7 +46,8 @@ class _Streamed:
     def walk(self, first: Value, stop: Value) -> None:
         job, k, step = self.job, self.job.k, 32 * self.shape.rows
         near, far = (self._offsets(first + j * step, stop) for j in range(2))
-        start = k.shfl(k.maximum(near[0], job.low), 0)
+        begins: Any = near[0]
+        start = k.shfl(k.maximum(begins[0], job.low), 0)
         streams = self._fetch(start, k.minimum(near[-1], job.high))
 
         def block(base, start, *carry):
@@ -61,71 +61,54 @@ class _Streamed:
         size = len(near)
         k.for_(first, stop, step, block, start, *near, *far, *streams)
 
-    def _spots(self, start: Value, end: Value) -> tuple[list[Value], list[Value]]:
-        places = [start + 32 * u + self.job.k.lane for u in range(self.shape.unroll)]
-        return places, [p < end for p in places]
+    def _spots(self, start: Value, end: Value) -> tuple[Several, Value]:
+        places = Several(start + 32 * u + self.job.k.lane for u in range(self.shape.unroll))
+        return places, places < end
 
-    def _fetch(self, start: Value, end: Value) -> tuple[Value, ...]:
-        """The streams of the first entries of a block, one after the other."""
-        fetched = self.job.fetch(*self._spots(start, end), "stream")
-        return tuple(v for stream in fetched for v in stream)
+    def _fetch(self, start: Value, end: Value) -> list[Value]:
+        """The streams of the first entries of a block."""
+        return self.job.fetch(*self._spots(start, end), "stream")
 
-    def _places(self, base: Value, stop: Value) -> tuple[list[Value], list[Value]]:
-        at = [base + 32 * b + self.job.k.lane for b in range(self.shape.rows)]
-        return at, [r < stop for r in at]
+    def _places(self, base: Value, stop: Value) -> tuple[Several, Value]:
+        at = Several(base + 32 * b + self.job.k.lane for b in range(self.shape.rows))
+        return at, at < stop
 
     def _offsets(self, base: Value, stop: Value) -> tuple[Value, ...]:
         """Where the entries of the rows of a block begin, where they end, and where the last do."""
         k, indptr = self.job.k, self.job.indptr
         at, valid = self._places(base, stop)
         behind = k.minimum(base + 32 * self.shape.rows, stop)
-        return tuple(
-            k.load(indptr, r + j, mask=t, cache="nc")
-            for j in range(2)
-            for r, t in zip(at, valid, strict=True)
-        ) + (k.load(indptr, behind, cache="nc"),)
+        begin, end = (k.load(indptr, at + j, mask=valid, cache="nc") for j in range(2))
+        return begin, end, k.load(indptr, behind, cache="nc")
 
     def _rows(
         self, base: Value, stop: Value, start: Value, end: Value, offsets: Any, streams: Any
     ) -> None:
-        job, k, many = self.job, self.job.k, self.shape.rows
+        job, k = self.job, self.job.k
         at, valid = self._places(base, stop)
-        rows = [job.row(r, t) for r, t in zip(at, valid, strict=True)]
-        begins = [k.maximum(x, job.low) for x in offsets[:many]]
-        ends = [k.minimum(x, job.high) for x in offsets[many : 2 * many]]
+        row = job.row(at, valid)
+        begins, ends = k.maximum(offsets[0], job.low), k.minimum(offsets[1], job.high)
 
         def entries(start, *ys, streams=None):
-            spans = [
-                (k.maximum(b, start) - start, k.minimum(e - start, self.slots))
-                for b, e in zip(begins, ends, strict=True)
-            ]
-            spots, owners = self._spots(start, end), lambda: self._owners(spans, rows)
+            spans = k.maximum(begins, start) - start, k.minimum(ends - start, self.slots)
+            spots, owners = self._spots(start, end), lambda: self._owners(spans, row)
             streams = job.fetch(*spots, "stream") if streams is None else streams
             terms = job.terms(streams, *spots, owners)
             return self._combined(spans, terms, ys) if ys else ()
 
-        ys = () if job.identity is None else words(job.identity) * many
-        wide = self.shape.unroll
-        streams = [streams[j : j + wide] for j in range(0, len(streams), wide)]
-        ys = entries(start, *ys, streams=streams)
+        ys = () if job.identity is None else words(job.identity)
+        ys = entries(start, *(Several([y] * self.shape.rows) for y in ys), streams=streams)
         ys = k.for_(start + self.slots, end, self.slots, entries, *ys)
-        for b, y in enumerate(self._results(ys) if ys else [None] * many):
-            job.settle(at[b], y, valid[b])
+        for r, t, y in one_by_one(at, valid, ys):
+            job.settle(r, (tuple(y) if len(y) > 1 else y[0]) if y else None, t)
 
-    def _results(self, ys: Any) -> list[Any]:
-        """A result for each row, from their words one after the other."""
-        many = len(self.buffers)
-        if many == 1:
-            return list(ys)
-        return [tuple(ys[j : j + many]) for j in range(0, len(ys), many)]
-
-    def _owners(self, spans: Sequence[tuple[Value, Value]], rows: Any) -> list[Any]:
-        """What belongs to the row of each entry of this lane, one tuple an entry."""
+    def _owners(self, spans: tuple[Value, Value], row: Any) -> tuple[Several, ...]:
+        """What belongs to the rows of the entries of this lane."""
         k = self.job.k
         found = []
-        for values in zip(*rows, strict=True):
+        for values in row:
             k.sync_warp()  # all lanes have read the previous values
-            for (begin, end), value in zip(spans, values, strict=True):
+            for begin, end, value in one_by_one(*spans, values):
 
                 def some(i, value=value, end=end):
                     for j in range(TURN):
@@ -135,25 +118,21 @@ class _Streamed:
 
                 k.for_(begin, end, TURN, some)
             k.sync_warp()
-            words = (
-                k.load(self.buffer, self.at + 32 * u + k.lane) for u in range(self.shape.unroll)
-            )
-            found.append([k.bits(word, values[0].kind) for word in words])
-        return list(zip(*found, strict=True)) if found else [()] * self.shape.unroll
+            at = Several(self.at + 32 * u + k.lane for u in range(self.shape.unroll))
+            found.append(k.bits(k.load(self.buffer, at), values.kind))
+        return tuple(found)
 
-    def _combined(
-        self, spans: Sequence[tuple[Value, Value]], terms: Any, ys: Any
-    ) -> tuple[Value, ...]:
+    def _combined(self, spans: tuple[Value, Value], terms: Any, ys: Any) -> tuple[Several, ...]:
         """The words of each y combined with the terms of its row, in their order."""
         job, k = self.job, self.job.k
         identity = words(job.identity)
         k.sync_warp()
-        for u, term in enumerate(terms):
-            for buffer, word in zip(self.buffers, words(term), strict=True):
+        for u, term in enumerate(one_by_one(words(terms))):
+            for buffer, word in zip(self.buffers, *term, strict=True):
                 k.store(buffer, self.at + 32 * u + k.lane, k.bits(word, "i32"))
         k.sync_warp()
         found = []
-        for (begin, end), y in zip(spans, map(words, self._results(ys)), strict=True):
+        for begin, end, y in one_by_one(*spans, ys):
 
             def some(i, *y, end=end):
                 valid = [i + j < end for j in range(TURN)]
@@ -166,5 +145,5 @@ class _Streamed:
                     y = job.joined(y, where(k, t, term, identity))
                 return y
 
-            found += k.for_(begin, end, TURN, some, *y)
-        return tuple(found)
+            found.append(k.for_(begin, end, TURN, some, *y))
+        return together(found)

@@ -8,9 +8,8 @@ from typing import Any
 
 from ..frontier.carry import Carry
 from ..simt.primitives import Simt
-from ..simt.typed import Array, Mask, Operand, Value
+from ..simt.typed import Array, Mask, Operand, Several, Value
 from ..tuning import constants
-from .flatten import flatten
 
 PIECE = 32  # edges of a piece at most
 CAPACITY = 2048  # pieces of a round that this CTA has in shared memory
@@ -21,7 +20,7 @@ COUNT, MORE, THIRD, FOURTH = range(4)  # control words of a turn: pieces listed;
 SET = 4
 
 Row = tuple[Value, ...]  # begin, end and payload of each lane: a row, or a piece of one
-Put = Callable[[Sequence[Row]], None]
+Put = Callable[[Row], None]
 Visit = Callable[[Row, Put, Value, bool], None]
 Refill = Callable[[Put, Callable[[], Value]], Value]
 
@@ -79,16 +78,16 @@ class Worklist:
         mine = (k.cta == 0) & (k.thread < SET)
         k.store(self.control, self.word(turn + 1, k.thread), 0, mask=mine)
 
-    def put(self, turn: Any, part: Any, rows: Sequence[Row]) -> None:
-        """Lists rows for the round after `part`: (begin, end, ...) of each lane of a warp, several
-        a lane in a list; nothing where begin is end.
+    def put(self, turn: Any, part: Any, row: Row) -> None:
+        """Lists rows for the round after `part`: (begin, end, ...) of each lane of a warp, or of
+        several of each; nothing where begin is end.
         """
         at = ((part + 1) & 1) * self.pieces
 
         def store(place, piece, mask=None):
             self._store(at + place, piece, mask)
 
-        self._put(rows, (self.control, self.word(turn)), store)
+        self._put(row, (self.control, self.word(turn)), store)
 
     def first_time(self, row: Value, mask: Value) -> Value:
         """In a round of one CTA: true if the row is not in the hash table, which it enters; may be
@@ -101,10 +100,12 @@ class Worklist:
         k = self.k
         k.for_(k.thread, TABLE, k.threads, lambda i: k.store(self.seen, i, -1))
 
-    def _put(self, rows: Sequence[Row], counter: tuple[Array, Operand], store: Any) -> None:
-        k = self.k
+    def _put(self, row: Row, counter: tuple[Array, Operand], store: Any) -> None:
+        k, rows = self.k, [row]
+        if isinstance(row[0], Several):
+            rows = list(zip(*row, strict=True))
         sizes = [(end - begin + (PIECE - 1)) // PIECE for begin, end, *_ in rows]
-        mine = sum(sizes[1:], start=sizes[0])
+        mine = k.total(sizes)
         upto, total = k.warp_scan(mine)
 
         def some():
@@ -157,7 +158,7 @@ class Worklist:
         `part`.
 
         visit(pieces, put, part, alone): called for the pieces of a warp, one a lane, (begin, size,
-        ...) with size 0 for a lane without one. put(rows) lists rows for the next round. alone:
+        ...) with size 0 for a lane without one. put(row) lists rows for the next round. alone:
         whether one CTA does the round, where latency counts and not the amount of loads. `visit` is
         traced once for each value of `alone`.
 
@@ -201,7 +202,7 @@ class Worklist:
         def some(i, valid):
             place = (at + i) * self.width
             piece = k.load_vec(self.a, place, self.width, mask=valid, cache="fresh")
-            put = lambda rows: self.put(s.turn, s.part, rows)  # noqa: E731
+            put = lambda row: self.put(s.turn, s.part, row)  # noqa: E731
             visit(self._piece(piece, valid), put, s.part, False)
 
         self._distribute(s.count, k.warp * k.ctas + k.cta, k.ctas * k.threads // 32, some)
@@ -258,8 +259,8 @@ class Worklist:
                 found = k.load_vec(self.a, at * width, width, mask=over, cache="fresh")
                 return tuple(k.where(over, new, old) for new, old in zip(found, words, strict=True))
 
-            def put(rows):
-                self._put(rows, (self.found, part & 1), store)
+            def put(row):
+                self._put(row, (self.found, part & 1), store)
 
             def listed():
                 k.sync()
@@ -289,18 +290,3 @@ class Worklist:
         k.for_(k.thread, k.minimum(count, CAPACITY), k.threads, back)
         for word, value in zip(words, (part, count), strict=True):
             k.store(self.control, word, value, mask=k.thread == 0)
-
-
-def edges_of(
-    k: Simt, pieces: Row, f: Callable[..., Any], *carry: Operand, unroll: int
-) -> tuple[Value, ...]:
-    """carry = f(places, owners, valid, *carry) over the edges of a warp's pieces, by `flatten`.
-
-    owners: the lane whose piece holds the edge. So edge loads do not depend on piece loads.
-    """
-    begin, size = pieces[:2]
-
-    def some(places, payloads, valid, *carry):
-        return f(places, [owner for (owner,) in payloads], valid, *carry)
-
-    return flatten(k, begin, size, (k.lane,), some, *carry, unroll=unroll)

@@ -121,7 +121,7 @@ class Lockstep(Simt):
         return Value(self, zeros.astype(np.int32), "i32")
 
     # control
-    def while_(self, cond, body, *carry):
+    def loop(self, cond, body, *carry):
         carry = [self.const(c) for c in carry]
         outer = self.mask
         active = outer
@@ -136,7 +136,7 @@ class Lockstep(Simt):
         self.mask = outer
         return tuple(carry)
 
-    def if_(self, cond, then, *default):
+    def branch(self, cond, then, *default):
         default = [self.const(d) for d in default]
         outer = self.mask
         self.mask = outer & self.const(cond, "i1").v

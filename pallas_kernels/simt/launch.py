@@ -18,6 +18,9 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.if_(cond, then, *default) -> then() where cond, else default
               k.for_(start, stop, step, body, *carry), k.spread(size, f, *carry): over the grid
               k.each_bit(word, body, *carry): over the numbers of its set bits
+    several   k.several(many, f) -> f(0), f(1), ... side by side, in flight together: operators
+              and primitives then act on each of them, and loops carry them (`typed.py`);
+              k.total(several, *start), one_by_one(*several): in their order
     memory    k.load(a, i, mask=None, other=0, cache=None | "nc" | "stream" | "fresh"),
               k.prefetch(a, i, mask), k.search(a, low, high, word): by bisection
               k.load_vec(a, i, width, ...) -> width values, k.store(a, i, v, mask), k.store_vec,
@@ -56,7 +59,6 @@ lanes of the warp together; `sync`, `sync_count` and `grid_barrier` by all threa
 vector accesses are aligned to their width.
 """
 
-import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Unpack
 
@@ -70,6 +72,7 @@ from . import device
 from . import interpret as interpreted
 from .device import Extent
 from .primitives import CONTROL_WORDS
+from .typed import Arrays
 
 
 class Form(Extent, total=False):
@@ -98,9 +101,7 @@ def launch(
     outputs: Mapping[str, Any],
     *,
     name: str,
-    arrays: Callable[..., Any] | None = None,
     inout: dict[str, jax.Array] | None = None,
-    optional: tuple[str, ...] = (),
     **form: Unpack[Form],
 ) -> dict[str, jax.Array]:
     """Launches `kernel(k, memory)` with `ctas` x `threads` threads; returns the results by name.
@@ -108,11 +109,11 @@ def launch(
     operands: name -> array; an empty one becomes a single 0. outputs: name -> size of an int32
     array, or (size, dtype); at least one element, uninitialised. inout: name -> array that the
     kernel may read and write and whose last state is a result. All are int32, uint32 or float32.
-    memory is `arrays` of each of them, flat, by name, and `control`: CONTROL_WORDS + more_control
-    int32, zero at the start, the first CONTROL_WORDS those of grid_barrier; with None for
-    more_control there is none. Without `arrays` it is a namespace, None under names of `optional`
-    that are not given. If the kernel has a grid barrier, all CTAs must be resident together
-    (`device.resident_ctas`). shared_words: the most that k.shared may allocate. Refuses vmap.
+    memory has each of them, flat, under its name, and None under other names; `control` is
+    CONTROL_WORDS + more_control int32, zero at the start, the first CONTROL_WORDS those of
+    grid_barrier; with None for more_control there is none. If the kernel has a grid barrier, all
+    CTAs must be resident together (`device.resident_ctas`). shared_words: the most that k.shared
+    may allocate. Refuses vmap.
 
     axes: inside of a `shard_map`, all axes of its mesh in their order: one launch on each device,
     which may write the arrays of the others. The kernels of all devices must run at the same
@@ -137,13 +138,12 @@ def launch(
     names = *operands, *outputs, *inout
     sizes = [x if isinstance(x, tuple) else (x, jnp.int32) for x in outputs.values()]
     made = (jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes)
-    memory_of = arrays or (lambda **all: types.SimpleNamespace(**dict.fromkeys(optional) | all))
 
     def body(k, *references):
         by_name = dict(zip(names, references, strict=True))
         number = by_name.pop("device") if axes else None
         k.device = k.const(0) if number is None else k.load(number, 0, cache="nc")
-        kernel(k, memory_of(**by_name))
+        kernel(k, Arrays(**by_name))
 
     shared = -(-shared_words // 4) * 4 + 8
     inputs, started = given[: len(operands)], given[len(operands) :]

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .typed import Array, Body, Mask, Operand, Primitives, Value
+from .typed import Array, Body, Mask, Operand, Primitives, Value, each, flat, like, together
 
 # Words of the control array that every kernel with a grid barrier gets, zero at the start of the
 # launch.
@@ -14,12 +14,22 @@ ARRIVALS, ABORT = 0, 32  # on different 128-byte lines, so that polling one does
 SPIN_LIMIT = 1 << 21  # polls before a barrier gives up: about a second
 EXPIRED = 1 << 30  # in ARRIVALS: a barrier gave up
 COUNT_BITS, MOST_COUNTING = 23, 254  # of `counting_barrier`: bits of its sum, CTAs
+SINGLE = {  # primitives that take no `Several`
+    *("const", "binary", "compare", "loop", "branch", "shared", "on", "either"),
+    *("sync_warp", "sync", "sync_count", "fence", "clock", "pause"),
+}
 
 
 class Simt(Primitives):
     """Primitives that are built on the others, the same on the GPU and interpreted."""
 
     device: Value  # set by `launch`
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        for name in vars(cls).keys() & vars(Primitives).keys() - SINGLE:
+            if not name.startswith("_"):
+                setattr(cls, name, each(vars(cls)[name]))
 
     def as_tuple(self, x: Any) -> tuple[Operand, ...]:
         return () if x is None else x if isinstance(x, tuple) else (x,)
@@ -33,9 +43,11 @@ class Simt(Primitives):
         kind = a.kind if isinstance(a, Value) else b.kind if isinstance(b, Value) else "i32"
         return self.const(a, kind), self.const(b, kind)
 
+    @each
     def operate(self, op: str, a: Operand, b: Operand) -> Value:
         return self.binary(op, *self.pair(a, b))
 
+    @each
     def relate(self, op: str, a: Operand, b: Operand) -> Value:
         return self.compare(op, *self.pair(a, b))
 
@@ -62,13 +74,22 @@ class Simt(Primitives):
             return self.bits(word << 16, "f32"), self.bits(word & -65536, "f32")
         return self.halves(word)
 
-    def union(self, words: Iterable[Any]) -> Any:
+    def union(self, words: Any) -> Any:
         """The OR of some words, or of some masks."""
-        return functools.reduce(operator.or_, words)
+        return words if type(words) is Value else functools.reduce(operator.or_, words)
+
+    def several(self, many: int, f: Callable[[int], Any]) -> Any:
+        """f(0), f(1), ... side by side, of tuples each member; f(0) alone if `many` is 1."""
+        return f(0) if many == 1 else together(map(f, range(many)))
+
+    def total(self, values: Any, *start: Value) -> Any:
+        """The sum of some values, from `start` on."""
+        values = [values] if type(values) is Value else values
+        return functools.reduce(operator.add, values, *start)
 
     def any(self, *masks: Operand) -> Value:
         """Whether one of the masks holds in one of the lanes."""
-        return self.ballot(self.union(masks)) != 0
+        return self.ballot(self.union(flat(masks))) != 0
 
     def all(self, b: Operand) -> Value:
         return self.ballot(b) == -1
@@ -93,25 +114,13 @@ class Simt(Primitives):
     def warp_sum(self, x: Value) -> Value:
         return self.warp_fold(operator.add, x)
 
+    @each
     def owner(self, before: Value, e: Operand) -> Value:
         """The last lane whose `before` is at most e, where these ascend with the lanes from 0."""
         lane = self.const(0)
         for d in (16, 8, 4, 2, 1):
             lane = self.where(self.shfl(before, lane + d) <= e, lane + d, lane)
         return lane
-
-    def loads(
-        self, a: Array, places: Iterable[Operand], masks: Iterable[Mask], **options: Any
-    ) -> list[Value]:
-        """`load` at each of some places: all are in flight together."""
-        return [self.load(a, p, mask=m, **options) for p, m in zip(places, masks, strict=True)]
-
-    def loads_vec(
-        self, a: Array, places: Iterable[Operand], width: int, masks: Iterable[Mask], **options: Any
-    ) -> list[tuple[Value, ...]]:
-        """`load_vec` at each of some places: all are in flight together."""
-        each = zip(places, masks, strict=True)
-        return [self.load_vec(a, p, width, mask=m, **options) for p, m in each]
 
     def behind(self, x: Value, columns: Iterable[Value]) -> Value:
         """int32 x, made to depend on all of `columns`, values from -1 to 2^30 - 1.
@@ -122,18 +131,6 @@ class Simt(Primitives):
         """
         word = self.union(columns)
         return self.where(word >= -(1 << 30), x, 0)
-
-    def atomics(
-        self,
-        op: str,
-        a: Array,
-        places: Iterable[Operand],
-        values: Iterable[Operand],
-        masks: Iterable[Mask],
-    ) -> list[Value]:
-        """`atomic` at each of some places: all are in flight together."""
-        each = zip(places, values, masks, strict=True)
-        return [self.atomic(op, a, p, v, mask=m) for p, v, m in each]
 
     def reserve(self, a: Array, i: Operand, total: Value) -> Value:
         """Position of the first of `total` entries of this warp, in every lane: word i of `a`
@@ -161,11 +158,13 @@ class Simt(Primitives):
         for j, word in enumerate(words):
             self.store(array, j, word, mask=(self.cta == 0) & (self.thread == 0))
 
+    @each
     def row(self, indptr: Array, r: Value, mask: Mask = None) -> tuple[Value, Value]:
         """Where the entries of row r begin and end."""
         begin = self.load(indptr, r, mask=mask, cache="nc")
         return begin, self.load(indptr, r + 1, mask=mask, cache="nc")
 
+    @each
     def search(self, array: Array, low: Value, high: Value, word: Value) -> Value:
         """The first place in low .. high - 1 of an ascending array that no thread writes whose word
         is `word` or more; high if there is none."""
@@ -176,6 +175,20 @@ class Simt(Primitives):
             return self.where(left, middle + 1, low), self.where(left, high, middle)
 
         return self.while_(lambda low, high: low < high, halve, low, high)[0]
+
+    def while_(self, cond: Callable[..., Operand], body: Body, *carry: Operand) -> tuple[Any, ...]:
+        """carry after `while cond(*carry): carry = body(*carry)`."""
+
+        def step(*values):
+            return flat(self.as_tuple(body(*like(carry, values))))
+
+        found = self.loop(lambda *values: cond(*like(carry, values)), step, *flat(carry))
+        return like(carry, found)
+
+    def if_(self, cond: Operand, then: Body, *default: Operand) -> tuple[Any, ...]:
+        """then() where cond holds, else default."""
+        found = self.branch(cond, lambda: flat(self.as_tuple(then())), *flat(default))
+        return like(default, found)
 
     def for_(
         self, start: Operand, stop: Operand, step: Operand, body: Body, *carry: Operand

@@ -1,8 +1,10 @@
-"""The types of kernels: values of one thread with operators, arrays, and the primitives that the
-GPU form and the interpreter implement.
+"""The types of kernels: values of one thread with operators, one or several side by side, arrays,
+and the primitives that the GPU form and the interpreter implement.
 """
 
-from collections.abc import Callable, Sequence
+import functools
+import types
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, Union
 
 Operand = Union["Value", int, float, bool]
@@ -20,6 +22,13 @@ class Array:
     scope: str
     ref: Any
     data: Any  # of the interpreter
+
+
+class Arrays(types.SimpleNamespace):
+    """The arrays of a launch under their names; None under all others."""
+
+    def __getattr__(self, name: str) -> Any:
+        return None
 
 
 def _operator(op: str, relation: bool = False, swapped: bool = False):
@@ -64,6 +73,90 @@ class Value:
         raise TypeError("a kernel value has no truth in Python: use k.if_, k.where or k.while_")
 
 
+class Several(Value):
+    """Values of one thread side by side, so that what they wait for is in flight together: what an
+    operator or a primitive does to a value, it does to each of these; where other operands are
+    single values, they are the same for all.
+    """
+
+    def __init__(self, values: Iterable[Value]):
+        self.values = tuple(values)
+        self.k, self.kind = self.values[0].k, self.values[0].kind
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, j):
+        return self.values[j]
+
+
+def each(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that is called for each of `Several`; where it returns tuples, this one returns a
+    tuple of several."""
+
+    @functools.wraps(f)
+    def method(self, *given, **named):
+        many = _many(given) or _many(named.values())
+        if not many:
+            return f(self, *given, **named)
+        found = []
+        for j in range(many):
+            by_name = {name: _one(x, j, many) for name, x in named.items()}
+            found.append(f(self, *(_one(x, j, many) for x in given), **by_name))
+        return together(found)
+
+    return method
+
+
+def together(found: Iterable[Any]) -> Any:
+    """Values as `Several`; of tuples, a tuple of several."""
+    found = list(found)
+    if isinstance(found[0], tuple):
+        return tuple(map(Several, zip(*found, strict=True)))
+    return None if found[0] is None else Several(found)
+
+
+def _many(given: Iterable[Any]) -> int:
+    """How many values the first operand has that is several, 0 if none is; lists may hold it."""
+    for x in given:
+        many = len(x) if isinstance(x, Several) else _many(x) if isinstance(x, tuple | list) else 0
+        if many:
+            return many
+    return 0
+
+
+def _one(x: Any, j: int, many: int) -> Any:
+    if isinstance(x, tuple | list):
+        return [_one(y, j, many) for y in x]
+    if not isinstance(x, Several):
+        return x
+    if len(x) != many:
+        raise ValueError(f"operands of {len(x)} and of {many} values side by side")
+    return x[j]
+
+
+def one_by_one(*operands: Any) -> list[list[Any]]:
+    """What some operands are for the first of several, for the second, ..."""
+    many = _many(operands) or 1
+    return [_one(operands, j, many) for j in range(many)]
+
+
+def flat(carry: Iterable[Any]) -> tuple[Any, ...]:
+    """The values of some operands, one after the other."""
+    return tuple(v for x in carry for v in (x if isinstance(x, Several) else (x,)))
+
+
+def like(carry: Iterable[Any], values: Iterable[Any]) -> tuple[Any, ...]:
+    """Values as operands of the form of `carry` again."""
+    left = iter(values)
+    return tuple(
+        Several(next(left) for _ in x) if isinstance(x, Several) else next(left) for x in carry
+    )
+
+
 class Primitives(Protocol):
     """What each form implements; `launch.py` describes the primitives."""
 
@@ -90,10 +183,10 @@ class Primitives(Protocol):
     def exp2(self, x: Value) -> Value: ...
     def log2(self, x: Value) -> Value: ...
 
-    def while_(
+    def loop(
         self, cond: Callable[..., Operand], body: Body, *carry: Operand
     ) -> tuple[Value, ...]: ...
-    def if_(self, cond: Operand, then: Body, *default: Operand) -> tuple[Value, ...]: ...
+    def branch(self, cond: Operand, then: Body, *default: Operand) -> tuple[Value, ...]: ...
 
     def shared(self, words: int, kind: str = "i32") -> Array: ...
     def on(self, a: Array, device: Operand) -> Array: ...

@@ -98,7 +98,7 @@ class Values(Simt):
         return self._asm(code, "i32", [x], "=r,r", False)
 
     # control
-    def while_(self, cond, body, *carry):
+    def loop(self, cond, body, *carry):
         carry = [self.const(c) for c in carry]
         kinds, types = [c.kind for c in carry], [c.v.type for c in carry]
         loop: Any = scf.WhileOp(types, [c.v for c in carry])
@@ -111,7 +111,7 @@ class Values(Simt):
             scf.yield_([self.const(o, k).v for o, k in zip(self.as_tuple(out), kinds, strict=True)])
         return tuple(self._wrap(loop.results, kinds))
 
-    def if_(self, cond, then, *default):
+    def branch(self, cond, then, *default):
         default = [self.const(d) for d in default]
         kinds = [d.kind for d in default]
         branch: Any = scf.IfOp(

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from ..products.sparse_result import fill
 from ..rows.flatten import flatten
 from ..simt.launch import launch
+from ..simt.typed import one_by_one
 from .job import LARGE, LISTS
 
 
@@ -17,9 +18,9 @@ def assemble(rows, nse, columns, *, ctas, threads=256, interpret):
 
     def kernel(k, g):
         def copy(places, to, valid):
-            columns = k.loads(g.from_indices, places, valid, cache="nc")
-            values = k.loads(g.from_data, places, valid, cache="nc")
-            for at, column, value, t in zip(to, columns, values, valid, strict=True):
+            columns = k.load(g.from_indices, places, mask=valid, cache="nc")
+            values = k.load(g.from_data, places, mask=valid, cache="nc")
+            for at, column, value, t in one_by_one(to, columns, values, valid):
                 k.store(g.indices, at, column, mask=t)
                 k.store(g.data, at, value, mask=t)
 
@@ -27,21 +28,16 @@ def assemble(rows, nse, columns, *, ctas, threads=256, interpret):
             short = k.load(g.alone, row, mask=row < number, cache="nc") != 0  # in none of the lists
             begin, end = k.row(g.indptr, row, short)
             start = k.load(g.start, row, mask=short, cache="nc")
-            shift = begin - start
-
-            def moved(places, payloads, t):
-                copy(places, [p + s for p, (s,) in zip(places, payloads, strict=True)], t)
-
-            flatten(k, start, k.where(short, end - begin, 0), (shift,), moved)
+            moved = lambda places, valid, shift: copy(places, places + shift, valid)  # noqa: E731
+            flatten(k, start, k.where(short, end - begin, 0), (begin - start,), moved)
 
         def whole(row, first, threads):
             begin, end = k.row(g.indptr, row)
             start = k.load(g.start, row, cache="nc")
 
             def stride(j):
-                at = [j + u * threads for u in range(4)]
-                valid = [a < end - begin for a in at]
-                copy([start + a for a in at], [begin + a for a in at], valid)
+                at = k.several(4, lambda u: j + u * threads)
+                copy(start + at, begin + at, at < end - begin)
 
             k.for_(first, end - begin, 4 * threads, stride)
 

@@ -12,6 +12,7 @@ import dataclasses
 
 from ..rows.flatten import flatten, warps_before
 from ..simt.launch import launch
+from ..simt.typed import each, one_by_one
 from .job import ALLOCATED, LISTS, OUT, Sums, Terms
 
 LONG = 512  # a row of B of so many entries or more is walked by all warps of a CTA
@@ -43,7 +44,6 @@ def rows_by_ctas(job, operands, out, config, *, listed, interpret):
         {**operands, "listed": out[LISTS[listed]]},
         {},
         inout={name: out[name] for name in OUT},
-        optional=("m_indptr", "m_indices", "m_data"),
         ctas=config.ctas,
         threads=config.threads,
         shared_words=config.words,
@@ -122,8 +122,8 @@ class _Ctas:
         """Sets the bits of the reached columns, from `low` on; returns their number."""
         k = self.k
 
-        def mark(places, payloads, valid):
-            for column, t in zip(*walk.columns(places, valid, low), strict=True):
+        def mark(places, valid, *payload):
+            for column, t in one_by_one(*walk.columns(places, valid, low)):
                 word = k.shr(column, 5)
                 t = t & (k.load(self.bits, word, mask=t) & k.bit(column) == 0)
                 old = k.atomic("or", self.bits, word, k.bit(column), mask=t)
@@ -180,6 +180,7 @@ class _Ctas:
         first = k.load(self.scratch, 37)
         return first, first >= 0
 
+    @each
     def _place(self, column):
         """The number of a marked column among those of the row."""
         k = self.k
@@ -202,15 +203,12 @@ class _Ctas:
             k.for_(k.thread, here, k.threads, self.sums.clear)
             k.sync()
 
-            def add(places, payloads, valid):
+            def add(places, valid, *payload):
                 columns, valid = walk.columns(places, valid, low)
-                each = zip(columns, valid, strict=True)
-                spots = [self._place(k.where(t, c, 0)) - done for c, t in each]
-                valid = [t & k.below(s, here) for s, t in zip(spots, valid, strict=True)]
-                columns = [c + low for c in columns]
-                rows = [walk.row] * len(places)
-                values = self.terms.values(rows, places, payloads, columns, valid)
-                for spot, value, t in zip(spots, values, valid, strict=True):
+                spots = self._place(k.where(valid, columns, 0)) - done
+                valid = valid & k.below(spots, here)
+                values = self.terms.values(walk.row, places, payload, columns + low, valid)
+                for spot, value, t in one_by_one(spots, values, valid):
                     self.sums.combine(spot, value, t)
 
             walk.run(add)
@@ -255,12 +253,11 @@ class _Walk:
         """Columns of products as numbers in the window from `low` on, and which are inside."""
         k, width = self.k, min(self.ctas.window, self.ctas.job.columns)
         columns = self.terms.columns(places, valid)
-        valid = [t & k.below(c - low, width) for c, t in zip(columns, valid, strict=True)]
-        valid = self.terms.allowed([self.bounds] * len(places), columns, valid)
-        return [c - low for c in columns], valid
+        valid = self.terms.allowed(self.bounds, columns, valid & k.below(columns - low, width))
+        return columns - low, valid
 
     def run(self, f):
-        """f(places, payloads, valid) for all products; ends with all threads together."""
+        """f(places, valid, *payload) for all products; ends with all threads together."""
         k, long, word = self.k, self.ctas.long, self.ctas.scratch
         k.store(word, 38, 0, mask=k.thread == 0)
         k.sync()
@@ -280,8 +277,8 @@ class _Walk:
             start, size, payload = self.terms.entry(k.load(long, i), k.const(True, "i1"))
 
             def stride(at):
-                places = [start + at + u * k.threads for u in range(2)]
-                f(places, [payload] * 2, [at + u * k.threads < size for u in range(2)])
+                places = k.several(2, lambda u: start + at + u * k.threads)
+                f(places, k.several(2, lambda u: at + u * k.threads) < size, *payload)
 
             k.for_(k.thread, size, 2 * k.threads, stride)
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from ..rows.flatten import flatten
 from ..simt.launch import launch
+from ..simt.typed import one_by_one
 from .job import ALLOCATED, COUNTERS, LARGE, LISTS, MEDIUM, MIDDLE, OUT, Terms, stretches
 from .sort import combine_runs, sort
 
@@ -65,7 +66,6 @@ def rows_by_warps(job, operands, products, out, config, *, listed=None, bounds=(
         {**operands, "products": products, **more},
         made,
         inout=kept,
-        optional=("m_indptr", "m_indices", "m_data"),
         ctas=config.ctas,
         threads=config.threads,
         shared_words=config.words,
@@ -169,17 +169,18 @@ class _Warps:
         if terms.used[2]:
             names.append(row)
 
-        def entries(places, payloads, valid, done):
-            (entry,), (carried,), (mask,) = places, payloads, valid
+        def entries(entry, mask, *rest):
+            *carried, done = rest
             start, length, payload = terms.entry(entry, mask)
 
-            def put(places, payloads, valid, done):
+            def put(places, valid, *rest):
+                *payload, done = rest
                 columns = terms.columns(places, valid)
-                shifts, bounds, rows, rest = terms.unpack(payloads, k.const(0))
+                shifts, bounds, row, payload = terms.unpack(payload, k.const(0))
                 kept = terms.allowed(bounds, columns, valid)
-                values = terms.values(rows, places, rest, columns, kept)
-                for shift, column, value, t, may in zip(
-                    shifts, columns, values, valid, kept, strict=True
+                values = terms.values(row, places, payload, columns, kept)
+                for shift, column, value, t, may in one_by_one(
+                    shifts, columns, values, valid, kept
                 ):
                     word = k.ballot(t)
                     at = shift + done + k.lanes_below(word)

@@ -12,6 +12,7 @@ from ..rows.flatten import flatten
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import evaluate, uses
+from ..simt.typed import one_by_one
 from .job import Algebra, Job, Sums, stretches
 
 QUEUE = 40  # control word: stretches of places taken
@@ -94,12 +95,11 @@ class _Dots:
         k.store(g.valid, place, k.load(self.valid, k.thread), mask=inside)
         k.sync_warp()
 
-    def _match(self, places, payloads, valid):
+    def _match(self, places, valid, *payload):
         """Adds the products of walked entries that are found in the other list."""
         k, g = self.k, self.g
-        wanted = k.loads(g.indices, places, valid, cache="nc")
-        for place, key, payload, t in zip(places, wanted, payloads, valid, strict=True):
-            low, high, lane, *more = payload
+        wanted = k.load(g.indices, places, mask=valid, cache="nc")
+        for place, key, t, low, high, lane, *more in one_by_one(places, wanted, valid, *payload):
             at = k.search(g.indices, low, k.where(t, high, low), key)
             found = t & (at < high)
             found = found & (k.load(g.indices, at, mask=found, cache="nc") == key)

@@ -109,33 +109,24 @@ class Terms:
 
     def columns(self, places, valid):
         """Columns of the products at some places of B."""
-        return self.k.loads(self.g.b_indices, places, valid, cache="nc")
+        return self.k.load(self.g.b_indices, places, mask=valid, cache="nc")
 
-    def unpack(self, payloads, row):
-        """Lists of (first word, bounds of the mask, row, payload for `values`) of some payloads."""
-        first, bounds, rows, rest = [], [], [], []
-        for word, *payload in payloads:
-            first.append(word)
-            bounds.append(tuple(payload.pop(0) for _ in range(2 if self.masked else 0)))
-            rows.append(payload.pop(0) if self.used[2] else row)
-            rest.append(tuple(payload))
-        return first, bounds, rows, rest
+    def unpack(self, payload, row):
+        """(first word, bounds of the mask, row, payload for `values`) of a payload."""
+        first, *payload = payload
+        bounds = [payload.pop(0) for _ in range(2 if self.masked else 0)]
+        return first, bounds, payload.pop(0) if self.used[2] else row, payload
 
-    def values(self, rows, places, payloads, columns, valid):
-        """The values of the products."""
-        k, g, zero = self.k, self.g, self.k.const(0)
+    def values(self, row, places, payload, columns, valid):
+        """The values of the products at several places."""
+        k, g, payload = self.k, self.g, list(payload)
+        b = k.const(0, g.b_data.kind)
         if self.used[1]:
-            seconds = k.loads(g.b_data, places, valid, cache="nc")
-        else:
-            seconds = [k.const(0, g.b_data.kind)] * len(places)
-        terms = []
-        for row, payload, b, column in zip(rows, payloads, seconds, columns, strict=True):
-            payload = list(payload)
-            a = payload.pop(0) if self.used[0] else zero
-            inner = payload.pop(0) if self.used[3] else zero
-            a = k.bits(a, g.a_data.kind)
-            terms.append(evaluate(k, self.job.semiring.mul, a, b, row, inner, column))
-        return terms
+            b = k.load(g.b_data, places, mask=valid, cache="nc")
+        a = payload.pop(0) if self.used[0] else k.const(0)
+        inner = payload.pop(0) if self.used[3] else k.const(0)
+        a = k.bits(a, g.a_data.kind)
+        return evaluate(k, self.job.semiring.mul, a, b, row, inner, columns)
 
     def combine(self, x, y):
         return evaluate(self.k, self.job.semiring.combine, x, y)
@@ -148,17 +139,13 @@ class Terms:
         """`valid`, and whether the mask allows these columns; bounds: of their rows in the mask."""
         if not self.masked:
             return valid
-        k, g = self.k, self.g
-
-        def one(bounds, column, mask):
-            low = k.search(g.m_indices, bounds[0], k.where(mask, bounds[1], bounds[0]), column)
-            inside = mask & (low < bounds[1])
-            found = inside & (k.load(g.m_indices, low, mask=inside, cache="nc") == column)
-            if g.m_data is not None:
-                found = found & (k.load(g.m_data, low, mask=found, cache="nc") != 0)
-            return mask & (found ^ self.job.complement)
-
-        return [one(*each) for each in zip(bounds, columns, valid, strict=True)]
+        k, g, (begin, end) = self.k, self.g, bounds
+        low = k.search(g.m_indices, begin, k.where(valid, end, begin), columns)
+        inside = valid & (low < end)
+        found = inside & (k.load(g.m_indices, low, mask=inside, cache="nc") == columns)
+        if g.m_data is not None:
+            found = found & (k.load(g.m_data, low, mask=found, cache="nc") != 0)
+        return valid & (found ^ self.job.complement)
 
 
 class Sums:

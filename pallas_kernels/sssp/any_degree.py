@@ -8,9 +8,12 @@ CTA, near and far. At the end of a round a CTA appends them: the near ones cut i
 (their row offsets are read then, 32 at a time), the far ones by one atomic a CTA. Vertices beyond
 the capacity of a buffer are appended immediately.
 
+Parents: a thread that lowers a label notes its tail and the new label, as 64 bits. A record is
+wrong where threads lowered a label at the same time and the first one noted last.
+
 Traffic of a relaxed edge: 8 bytes of index and weight, one gather of a label; where it improves an
-atomic minimum, an exchange of the mark and, for parents, a store of 8 bytes. Of a parent: 1 gather
-a vertex. A range is 16 bytes, written and read.
+atomic minimum, an exchange of the mark and, for parents, a store of 8 bytes. Of a parent: 16 bytes
+of a vertex and one gather. A range is 16 bytes, written and read.
 
 Measured (H200): rmat18 (19.4M entries, prepared or not), one bucket after the other, moves 275 MB
 in 0.58 ms, 0.48 TB/s of the 4.3 of a copy, reads 1.9 TB/s from L2, does 1.9M atomics and issues in
@@ -19,13 +22,27 @@ rounds, 18 of them, 0.47 ms; rmat21 2.38 (2.98 before), of which one gather an e
 (117 G/s) and parents 0.4 (by records of slots, one gather more a vertex and weight).
 """
 
+import enum
 import functools
 
 from ..frontier.append import put, range_count, write_ranges, write_row
+from ..simt.typed import one_by_one
 from .problem import MAX, Problem, Word
-from .recorded import Count, Recorded
+from .rounds import Search
+from .tree import adopt, claim, count_orphans
 
 LONG = 32  # if ranges have more edges than this in the mean, a warp takes fewer in one step
+
+
+class Count(enum.IntEnum):
+    """Shared words of a CTA (`counts`): of what it has buffered, and of its last flush."""
+
+    NEAR = 0  # entries of the buffer of near
+    FAR = 1  # entries of the buffer of far
+    LEAST = 2  # greatest (MAX - label) put into far
+    FAR_AT = 3  # position of its far entries
+    EDGES = 4  # edges of the ranges it appended
+    AWAY = 5  # entries it put into far
 
 
 def shared_words(c: Problem) -> int:
@@ -38,7 +55,7 @@ def capacity(c: Problem, entries: int) -> int:
     return c.n + entries // c.span + 1
 
 
-class AnyDegree(Recorded):
+class AnyDegree(Search):
     """The queues of all CTAs, and how they are expanded."""
 
     def allocate(self):
@@ -70,9 +87,8 @@ class AnyDegree(Recorded):
     def visit_edges(self, s, visit, unroll):
         """Visits the edges of the near queue; returns the least label that this lane put into far.
 
-        least = visit(labels of the tails, heads (n: none), weights, edge, least), the first three
-        lists over `unroll` edges; edge(j) gives the tail of the j-th, called by all lanes of the
-        warp.
+        least = visit(labels of the tails, heads (n: none), weights, tails, least) for `unroll`
+        edges of each lane; tails() gives their tails, called by all lanes of the warp.
         """
         k, c, m = self.k, self.c, self.m
 
@@ -85,18 +101,15 @@ class AnyDegree(Recorded):
             before = upto - (end - start)
 
             def stride(e0, least):
-                labels, near, weights, owners = [], [], [], []
-                for j in range(unroll):
+                def edge(j):
                     e = e0 + 32 * j + k.lane
                     owner = k.owner(before, e)
-                    at = k.shfl(start - before, owner) + e
-                    owners.append(owner)
-                    labels.append(k.shfl(label, owner))
-                    near.append(k.load(m.indices, at, mask=e < total, other=c.n, cache="nc"))
-                    weights.append(k.load(m.weights, at, mask=e < total, cache="nc"))
+                    at, of_tail = k.shfl(start - before, owner) + e, k.shfl(label, owner)
+                    near = k.load(m.indices, at, mask=e < total, other=c.n, cache="nc")
+                    return of_tail, near, k.load(m.weights, at, mask=e < total, cache="nc"), owner
 
-                edge = lambda j: k.shfl(vertex, owners[j])  # noqa: E731
-                return visit(labels, near, weights, edge, least)
+                *edges, owner = k.several(unroll, edge)
+                return visit(*edges, lambda: k.shfl(vertex, owner), least)
 
             return k.for_(0, total, 32 * unroll, stride, least)
 
@@ -131,43 +144,36 @@ class AnyDegree(Recorded):
 
         return k.while_(lambda at, *carry: at < s.near, some, worker * each, *carry)[1:]
 
-    def _relax(self, s, labels, near, weights, edge, least):
+    def _relax(self, s, labels, near, weights, tails, least):
         """Lowers the labels of the heads `near`; all lanes of the warp take part."""
-        is_valid = [self.k.below(v, self.c.n) for v in near]
-        return self.lower(s, (near, self.extended(labels, weights), is_valid), edge, least)
+        is_valid = self.k.below(near, self.c.n)
+        return self.lower(s, (near, self.extended(labels, weights), is_valid), tails, least)
 
-    def lower(self, s, offers, edge, least):
-        """Lowers labels; offers: vertices, labels, masks. edge(j): the tail of the j-th.
+    def lower(self, s, offers, tails, least):
+        """Lowers labels; offers: vertices, labels, masks. tails(): by way of which vertices.
 
         The first load may be served by L1: an old label is at worst too great.
         """
         k, c, m = self.k, self.c, self.m
         near, new, is_valid = offers
-        old = k.loads(m.labels, near, is_valid, other=-1)
-        less = [t & (x < o) & self.within(x) for t, x, o in zip(is_valid, new, old, strict=True)]
-        old = k.atomics("min", m.labels, near, new, less)
-        won = [t & (x < o) for t, x, o in zip(less, new, old, strict=True)]
-
-        def note_all():
-            for j, (v, x, w) in enumerate(zip(near, new, won, strict=True)):
-                self.note(v, edge(j), x, w)
-
+        old = k.load(m.labels, near, mask=is_valid, other=-1)
+        less = is_valid & (new < old) & self.within(new)
+        old = k.atomic("min", m.labels, near, new, mask=less)
+        won = less & (new < old)
         if c.rule.parents:
-            k.if_(k.any(*won), note_all)
+            k.if_(k.any(won), lambda: self.note(near, tails(), new, won))
         close, away, first = self.near_and_far(s, new, old, won)
         least = self.least_of(least, new, away)
 
         def mark(wanted, shift, value):
-            each = zip(near, wanted, strict=True)
-            was = [k.atomic("exch", m.marks, v + shift, value, mask=w) for v, w in each]
-            return [w & (x != value) for w, x in zip(wanted, was, strict=True)]
+            return wanted & (k.atomic("exch", m.marks, near + shift, value, mask=wanted) != value)
 
         def to_far():
             self.put_far(s, near, mark(first, c.n, 1) if c.marked else first)
 
         to_near = lambda: self.put_near(s, near, mark(close, 0, s.steps))  # noqa: E731
-        k.if_(k.any(*close), to_near)
-        k.if_(k.any(*first), to_far)
+        k.if_(k.any(close), to_near)
+        k.if_(k.any(first), to_far)
         return least
 
     def put_near(self, s, vertices, won):
@@ -250,3 +256,114 @@ class AnyDegree(Recorded):
             k.for_(k.thread, far, k.threads, copy)
 
         k.if_((near | far | k.load(counts, Count.LEAST)) != 0, some)
+
+    # ---- Parents ----
+
+    def note(self, vertex, parent, label, mask):
+        """Records who lowered a label to what: parent and label, as one word of 64 bits."""
+        self.k.store_pair(self.m.noted, 2 * vertex, parent, label, mask=mask)
+
+    def tree(self, s):
+        """Makes parents of the records (`noted`); returns whether no barrier expired.
+
+        Every thread that lowers a label records the tail and the label. Threads that do so at the
+        same time are not ordered, so the record that stays may be of a label that was lowered
+        again. So every record is checked: its label must be the final one, which makes the edge
+        tight (a tail that fell later would have lowered the head, or rounding makes both sums
+        equal), and its tail strictly nearer: then all that have a parent lead to the source, also
+        while orphans take some of equal label. That takes a gather for a vertex, where one more
+        pass over the edges would take one for each edge. The other vertices, the orphans, search
+        their own rows on a symmetric graph; what is left gets a parent by adoption (`tree.py`),
+        from the orphans that found one. Else all vertices that have a parent search theirs for
+        orphans.
+        """
+        k, c, parents = self.k, self.c, self.m.parents
+        orphans, s.away = self.find_orphans(s), 0
+        if c.rule.symmetric:
+            s = s.after(k, (orphans > 0) & (s.ok == 1), self._search_parents)
+            orphans = orphans - s.away
+        s = s.after(k, (orphans > 0) & (s.ok == 1), self._queue_parents)
+        return adopt(self, s, orphans, parents, self._adopting)
+
+    def find_orphans(self, s):
+        """Checks the records; returns how many are wrong, and queues those vertices if the graph is
+        symmetric."""
+        k, c, m = self.k, self.c, self.m
+
+        def check(v):
+            is_valid = v < c.n
+            parent, label, fine = self._record(v, is_valid)
+            reached = label != c.infinity
+            parent = k.where(fine, parent, k.where(v == self.source, v, k.where(reached, c.n, -1)))
+            k.store(m.parents, v, parent, mask=is_valid)
+            lost = is_valid & (parent == c.n)
+            count_orphans(self, lost)
+            if c.rule.symmetric:
+                self.put_near(s, v, lost)
+
+        self.begin(s)
+        k.spread_warps(c.n, check)
+        (orphans,) = self.barrier(s, Word.ORPHANS)
+        s.turn = s.turn + 1
+        return orphans
+
+    def _record(self, v, is_valid):
+        """The recorded parent of a vertex, its label, whether that is right (of the source: no)."""
+        k, c, m = self.k, self.c, self.m
+        parent, noted = k.load_vec(m.noted, 2 * v, 2, mask=is_valid, other=c.n, cache="fresh")
+        label = k.load(m.labels, v, mask=is_valid, other=c.infinity)
+        known = k.below(parent, c.n) & (noted == label)
+        return parent, label, known & (k.load(m.labels, parent, mask=known) < label)
+
+    def _search_parents(self, s):
+        """The orphans of the near queue search their rows; s.away counts those that find one.
+
+        A tail as near as the orphan serves once it has a parent itself. The claim depends on the
+        load that saw that, and a GPU writes nothing on a guess: so claims along equal labels follow
+        each other in time and close no cycle.
+        """
+        k, c, m = self.k, self.c, self.m
+
+        def visit(labels, near, weights, tails, least):
+            for y, u, weight, v in one_by_one(labels, near, weights, tails()):
+                x = k.load(m.labels, u, mask=k.below(u, c.n), other=c.infinity)
+                fits = self.tight(x, weight, y)
+                above = k.load(m.parents, u, mask=fits, other=c.n, cache="fresh")
+                fits = fits & ((x < y) | (above != c.n))
+                won = k.popc(k.ballot(claim(self, m.parents, v, u, fits)))
+                k.reduce("add", self.counts, Count.AWAY, won, mask=(k.lane == 0) & (won > 0))
+            return least
+
+        self.begin(s)
+        self.visit_edges(s, visit, c.unroll)
+        self.barrier(s)
+        s.turn = s.turn + 1
+
+    def _queue_parents(self, s):
+        """Queues the vertices that have a parent; on a symmetric graph the former orphans alone."""
+        k, c = self.k, self.c
+
+        def queue(v):
+            is_valid = v < c.n
+            parent = k.load(self.m.parents, v, mask=is_valid, other=-1, cache="fresh")
+            wanted = k.below(parent, c.n)
+            if c.rule.symmetric:
+                wanted = wanted & ~self._record(v, is_valid)[2]
+            self.put_near(s, v, wanted)
+
+        self.begin(s)
+        k.spread_warps(c.n, queue)
+        self.barrier(s)
+        s.turn = s.turn + 1
+
+    def _adopting(self, s):
+        """Vertices of the near queue become parents of orphans."""
+        k, c, m = self.k, self.c, self.m
+
+        def visit(labels, near, weights, tails, least):
+            for x, v, weight, u in one_by_one(labels, near, weights, tails()):
+                y = k.load(m.labels, v, mask=k.below(v, c.n), other=c.infinity)
+                self.put_near(s, v, claim(self, m.parents, v, u, self.tight(x, weight, y)))
+            return least
+
+        self.visit_edges(s, visit, c.unroll)

@@ -11,8 +11,9 @@ from jax import lax
 from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import Simt
+from ..simt.typed import Arrays
 from . import any_degree, by_weight, low_degree
-from .problem import Arrays, Config, Problem, Rule
+from .problem import Config, Problem, Rule
 from .widths import later
 
 DEFAULT_RULE = Rule()
@@ -36,14 +37,12 @@ def sssp(
     """(distances[n], parents int32[n] or None, steps int32, status int32): d[source] = 0, d[v] =
     min of d[u] + w over u -> v.
 
-    graph: (indptr int32[n + 1], indices int32[nnz], weights float32[nnz] or int32[nnz], none
-    negative or NaN): edges v -> indices[i], indptr[v] <= i < indptr[v + 1]. delta: the width of a
-    bucket, of the dtype of weights (`delta_of`); inf or iinfo.max: a single bucket, which is
-    Bellman-Ford on the vertices whose distance fell. prepared: what `prepare_sssp` computed once.
-    Unreached: inf, or iinfo.max, where integer sums end as well. float32 distances are bit-equal
-    to Dijkstra's whatever delta. A source that is no vertex reaches nothing. steps counts the
-    rounds of relaxation. status 0: right; otherwise a grid barrier expired and the result means
-    nothing.
+    graph: (indptr, indices, weights float32[nnz] or int32[nnz], none negative or NaN). delta: the
+    width of a bucket, of the dtype of weights (`delta_of`); inf or iinfo.max: a single bucket,
+    which is Bellman-Ford on the vertices whose distance fell. prepared: what `prepare_sssp`
+    computed once. Unreached: inf, or iinfo.max, where integer sums end as well. float32 distances
+    are bit-equal to Dijkstra's whatever delta. A source that is no vertex reaches nothing. steps
+    counts the rounds of relaxation.
 
     rule.parents: a tree of shortest paths: parents[v] is a vertex u with d[u] + w = d[v] for an
     edge u -> v, the source its own, -1 where unreached. Which one may vary from run to run.
@@ -103,6 +102,8 @@ def run(graph, operands, rule: Rule, config: Config | None, name: str):
         operands |= {x: prepared[x] for x in ("indices", "weights", "least", "parts")}
     c = Problem(**dataclasses.asdict(config), **fixed)
     entries = n if low else 4 * any_degree.capacity(c, nnz)
+    # marks: last round that queued a vertex; 1 if it is in far. queue, far: two of each. noted:
+    # parents (low_degree), or pairs of parent and label
     outputs = {"labels": n, "marks": 2 * n, "queue": 2 * entries, "far": 2 * n}
     if "order" in operands:
         outputs["distances"] = n
@@ -121,7 +122,6 @@ def run(graph, operands, rule: Rule, config: Config | None, name: str):
         kernel,
         operands,
         outputs | {"summary": 4},
-        arrays=Arrays,
         ctas=c.ctas or resident_ctas(),
         threads=c.threads,
         shared_words=(low_degree if low else any_degree).shared_words(c),

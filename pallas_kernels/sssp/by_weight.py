@@ -170,7 +170,7 @@ class ByWeight(AnyDegree):
         def queue(v):
             label = k.load(m.labels, v, mask=v < c.n, other=MAX, cache="fresh")
             reached = label < c.infinity
-            self.put_near(s, [v], [(v < c.n) & (reached ^ pulls)])
+            self.put_near(s, v, (v < c.n) & (reached ^ pulls))
 
         k.spread_warps(c.n, queue)
         self.barrier(s)
@@ -185,16 +185,14 @@ class ByWeight(AnyDegree):
         s.ceiling, s.stage, s.doublings, s.wider = MAX, PUSHING, 0, WIDER
         self.finish(s, least)
 
-    def _take(self, s, labels, near, weights, edge, least):
+    def _take(self, s, labels, near, weights, tails, least):
         """Lowers the labels of the tails by way of the heads `near`.
 
         L1 may serve the loads: labels up to the ceiling are final since a barrier before this turn,
         and an old label above it is as little of use as the new one.
         """
-        k, c, m = self.k, self.c, self.m
-        tails = [edge(j) for j in range(len(near))]
-        is_valid = [k.below(u, c.n) for u in near]
-        labels = k.loads(m.labels, near, is_valid, other=MAX)
-        new = self.extended(labels, weights)
-        fits = [t & (x <= s.ceiling) for t, x in zip(is_valid, labels, strict=True)]
-        return self.lower(s, (tails, new, fits), near.__getitem__, least)
+        k, tails = self.k, tails()
+        is_valid = k.below(near, self.c.n)
+        labels = k.load(self.m.labels, near, mask=is_valid, other=MAX)
+        fits = is_valid & (labels <= s.ceiling)
+        return self.lower(s, (tails, self.extended(labels, weights), fits), lambda: near, least)

@@ -4,11 +4,9 @@ int32: the bits of a non-negative float32, ordered as the numbers are, or the in
 Unreached is the bits of inf, or iinfo.max, where integer sums clamp, which makes it absorbing.
 """
 
-from collections.abc import Iterable
-
 from ..simt.primitives import Simt
-from ..simt.typed import Value
-from .problem import MAX, Arrays, Problem
+from ..simt.typed import Arrays, Value
+from .problem import MAX, Problem
 
 
 class Labels:
@@ -28,13 +26,12 @@ class Labels:
         total = label + weight
         return k.where(total < 0, MAX, total)
 
-    def extended(self, labels: Iterable[Value], weights: Iterable[Value]) -> list[Value]:
+    def extended(self, labels: Value, weights: Value) -> Value:
         """The labels at the ends of edges: of the caller's algebra, or clamped sums."""
         extend = self.c.rule.extend
-        pairs = zip(labels, weights, strict=True)
         if extend is None:
-            return [self.clamped(label, w) for label, w in pairs]
-        return [extend(self.k, label, w) for label, w in pairs]
+            return self.clamped(labels, weights)
+        return extend(self.k, labels, weights)
 
     def within(self, label: Value) -> Value:
         """Whether a label is at most the limit."""

@@ -27,6 +27,7 @@ one after the other, 5.1 with piles and quads together, 4.4 with hops in queues 
 from typing import Any
 
 from ..frontier.append import put
+from ..simt.typed import Several, one_by_one
 from .problem import MAX, Problem, Word
 from .rounds import Search
 from .tree import adopt, claim, count_orphans
@@ -103,7 +104,7 @@ class LowDegree(Search):
         label = self.k.load(self.m.labels, vertex, mask=vertex >= 0, cache="fresh")
 
         def relaxed(near, weights, count, least, piled):
-            new = self.extended([label] * len(weights), weights)
+            new = self.extended(label, weights)
             close, least, piled = self._relax(s, near, new, least, piled)
             return self._next_vertices(s, near, close, count), least, piled
 
@@ -121,12 +122,12 @@ class LowDegree(Search):
         rows = [row(k.where(vertex >= 0, vertex * c.quads + q, -1)) for q in range(c.quads)]
         for q in range(0, c.quads, c.together):
             some = rows[q : q + c.together]
-            near, weights = ([x for row in some for x in row[j]] for j in (0, 1))
+            near, weights = (Several(x for row in some for x in row[j]) for j in (0, 1))
             carry = visit(near, weights, *carry)
         if c.linked:
 
             def linked(quad, *carry):
-                near, weights = row(quad)
+                near, weights = map(Several, row(quad))
                 return k.where(near[3] < 0, ~near[3], -1), *visit(near, weights, *carry)
 
             last = rows[-1][0][3]
@@ -138,10 +139,10 @@ class LowDegree(Search):
         """Lowers labels; returns masks of those that this lane lowered below the bound, the least
         other label, and the length of the pile. The other vertices go to the warp's pile for far,
         in shared memory, which is written to global memory by 32."""
-        k, c, m = self.k, self.c, self.m
-        is_valid = [k.below(v, c.n) & self.within(x) for v, x in zip(near, new, strict=True)]
-        old = k.atomics("min", m.labels, near, new, is_valid)
-        won = [t & (x < o) for t, x, o in zip(is_valid, new, old, strict=True)]
+        k = self.k
+        is_valid = k.below(near, self.c.n) & self.within(new)
+        old = k.atomic("min", self.m.labels, near, new, mask=is_valid)
+        won = is_valid & (new < old)
         close, away, first = self.near_and_far(s, new, old, won)
         least = self.least_of(least, new, away)
 
@@ -149,13 +150,13 @@ class LowDegree(Search):
             count = self._pile(near, first, piled)
             return self._to_far(s, count, count & 31)
 
-        return close, least, k.if_(k.any(*first), pile, piled)[0]
+        return close, least, k.if_(k.any(first), pile, piled)[0]
 
     def _next_vertices(self, s, near, close, count):
         """Adds vertices to the warp's next ones, after `count` others; those beyond 32 are queued
         for the next round. Returns the new number."""
         k = self.k
-        for v, w in zip(near, close, strict=True):
+        for v, w in one_by_one(near, close):
             votes = k.ballot(w)
             at = count + k.lanes_below(votes)
             k.store(self.slots, k.warp * 32 + at, v, mask=w & (at < 32))
@@ -167,10 +168,10 @@ class LowDegree(Search):
     def _queue(self, s, vertex, mask):
         """Queues the lanes' vertices for the next round, each once."""
         was = self.k.atomic("exch", self.m.marks, vertex, s.steps, mask=mask)
-        self.put_near(s, [vertex], [mask & (was != s.steps)])
+        self.put_near(s, vertex, mask & (was != s.steps))
 
     def append(self, s, v, mask):
-        self.put_near(s, [v], [mask])
+        self.put_near(s, v, mask)
 
     def put_near(self, s, vertices, won):
         base = (s.cur ^ 1) * self.c.n + s.carried
@@ -191,7 +192,7 @@ class LowDegree(Search):
     def _pile(self, vertices, wanted, piled):
         """Puts vertices on the warp's pile, which has `piled`; returns its new length."""
         k = self.k
-        for v, w in zip(vertices, wanted, strict=True):
+        for v, w in one_by_one(vertices, wanted):
             votes = k.ballot(w)
             k.store(self.piles, self.first + piled + k.lanes_below(votes), v, mask=w)
             piled = piled + k.popc(votes)
@@ -208,7 +209,7 @@ class LowDegree(Search):
             if c.marked:
                 was = k.atomic("exch", self.m.marks, c.n + v, 1, mask=is_valid)
                 is_valid = is_valid & (was == 0)
-            self.put_far(s, [v], [is_valid])
+            self.put_far(s, v, is_valid)
             return at + 32
 
         k.while_(lambda at: at < piled, some, left)
@@ -236,13 +237,11 @@ class LowDegree(Search):
             label = k.load(m.labels, vertex, mask=vertex >= 0)
 
             def visit(near, weights, level):
-                is_valid = [k.below(v, c.n) for v in near]
-                labels = k.loads(m.labels, near, is_valid)
-                for v, w, x, t in zip(near, weights, labels, is_valid, strict=True):
-                    short = t & self.tight(label, w, x)
-                    k.store(m.noted, v, vertex, mask=short & (label < x))
-                    level = level | (short & (label == x) & (v != vertex))
-                return (level,)
+                is_valid = k.below(near, c.n)
+                x = k.load(m.labels, near, mask=is_valid)
+                short = is_valid & self.tight(label, weights, x)
+                k.store(m.noted, near, vertex, mask=short & (label < x))
+                return (k.union((level, *(short & (label == x) & (near != vertex)))),)
 
             (level,) = self._walk(vertex, visit, k.const(False, "i1"))
             k.store(m.marks, c.n + vertex, 1, mask=level)
@@ -254,7 +253,7 @@ class LowDegree(Search):
             k.store(m.noted, vertex, vertex, mask=is_valid & (vertex == self.source))
             parent = k.load(m.noted, vertex, mask=is_valid, cache="fresh")
             level = k.load(m.marks, c.n + vertex, mask=is_valid, cache="fresh") == 1
-            self.put_near(s, [vertex], [level & (parent != c.n)])
+            self.put_near(s, vertex, level & (parent != c.n))
             count_orphans(self, is_valid & (parent == c.n))
 
         def everywhere(f):
@@ -274,12 +273,11 @@ class LowDegree(Search):
         label = k.load(m.labels, vertex, mask=vertex >= 0)
 
         def visit(near, weights, count):
-            is_valid = [k.below(v, self.c.n) for v in near]
-            labels = k.loads(m.labels, near, is_valid)
-            each = zip(is_valid, weights, labels, strict=True)
-            fits = [t & self.tight(label, w, x) for t, w, x in each]
-            won = [claim(self, m.noted, v, vertex, fit) for v, fit in zip(near, fits, strict=True)]
-            return (self._next_vertices(s, near, won, count),)
+            is_valid = k.below(near, self.c.n)
+            labels = k.load(m.labels, near, mask=is_valid)
+            fits = is_valid & self.tight(label, weights, labels)
+            won = [claim(self, m.noted, v, vertex, fit) for v, fit in one_by_one(near, fits)]
+            return (self._next_vertices(s, near, Several(won), count),)
 
         (count,) = self._walk(vertex, visit, k.const(0))
         return count, least, piled

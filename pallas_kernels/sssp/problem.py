@@ -1,11 +1,11 @@
-"""What a search for shortest paths is given: configuration, sizes, arrays, control words."""
+"""What a search for shortest paths is given: configuration, sizes, control words."""
 
 import dataclasses
 import enum
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..frontier.problem import GraphArrays, Sizes, Spread
+from ..frontier.problem import Sizes, Spread
 
 MAX = 0x7FFFFFFF
 INFINITY = {True: 0x7F800000, False: MAX}  # by Problem.real
@@ -64,28 +64,6 @@ class Problem(Config, Sizes):
         """Whether far needs marks: with a limit, labels above it are dropped from far; labels given
         at the start are finite but not in far."""
         return self.rule.limit is not None or self.rule.extend is not None
-
-
-@dataclasses.dataclass
-class Arrays(GraphArrays):
-    """Arrays of the kernel; None where a form has no use for one."""
-
-    delta: Any = None
-    labels: Any = None
-    marks: Any = None  # (2 n,): last round that queued a vertex; 1 if it is in far
-    queue: Any = None  # two near queues
-    far: Any = None  # two far queues
-    start: Any = None  # labels given instead of a source
-    noted: Any = None  # parents (low_degree), or pairs of parent and label (any_degree)
-    distances: Any = None  # labels in the caller's numbering
-    weights: Any = None  # any_degree
-    # by_weight: least weight of each class, where each class of a row begins
-    least: Any = None
-    parts: Any = None
-    lengths: Any = None  # low_degree
-    # low_degree: ids in the adjacency by the caller's, and back
-    rank: Any = None
-    order: Any = None
 
 
 class Word(enum.IntEnum):

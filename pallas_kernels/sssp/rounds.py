@@ -34,9 +34,9 @@ from typing import Any
 
 from ..frontier.carry import Carry
 from ..simt.primitives import Simt
-from ..simt.typed import Array, Mask, Operand, Value
+from ..simt.typed import Array, Arrays, Mask, Operand, Value, one_by_one
 from .labels import Labels
-from .problem import MAX, Arrays, Problem, Word
+from .problem import MAX, Problem, Word
 from .widths import most_rounds
 
 DOUBLINGS = 60  # the width is doubled at most so often
@@ -101,11 +101,11 @@ class Search(Labels, ABC):
         """Queues the lanes' vertices for the next round."""
 
     @abstractmethod
-    def put_near(self, s: State, vertices: Sequence[Value], won: Sequence[Value]) -> None:
+    def put_near(self, s: State, vertices: Value, won: Value) -> None:
         """Queues vertices, or buffers them until `flush`."""
 
     @abstractmethod
-    def put_far(self, s: State, vertices: Sequence[Value], won: Sequence[Value]) -> None:
+    def put_far(self, s: State, vertices: Value, won: Value) -> None:
         """Puts vertices into far, or buffers them until `flush`."""
 
     @abstractmethod
@@ -300,19 +300,16 @@ class Search(Labels, ABC):
         k.spread(self.c.n, result)
 
     def near_and_far(
-        self, s: State, new: Sequence[Value], old: Sequence[Value], won: Sequence[Value]
-    ) -> tuple[list[Value], list[Value], list[Value]]:
+        self, s: State, new: Value, old: Value, won: Value
+    ) -> tuple[Value, Value, Value]:
         """Masks of lowered labels (`won`): new ones below the bound, those at or above it, and of
         the latter those whose vertices may not be in far yet."""
-        close = [w & (x < s.bound) for w, x in zip(won, new, strict=True)]
-        away = [w & (x >= s.bound) for w, x in zip(won, new, strict=True)]
-        if self.c.marked:
-            return close, away, away
-        return close, away, [w & (x == self.c.infinity) for w, x in zip(away, old, strict=True)]
+        close, away = won & (new < s.bound), won & (new >= s.bound)
+        return close, away, away if self.c.marked else away & (old == self.c.infinity)
 
-    def least_of(self, least: Value, new: Sequence[Value], away: Sequence[Value]) -> Value:
+    def least_of(self, least: Value, new: Value, away: Value) -> Value:
         """The least of `least` and of the new labels put into far."""
-        for x, w in zip(new, away, strict=True):
+        for x, w in one_by_one(new, away):
             least = self.k.where(w, self.k.minimum(least, x), least)
         return least
 
@@ -353,8 +350,8 @@ class Search(Labels, ABC):
             stays = (label >= s.bound) & wanted
             if c.marked:
                 k.store(m.marks, c.n + v, 0, mask=(v >= 0) & ~stays)
-            self.put_near(s, [v], [(label >= old) & (label < s.bound) & wanted])
-            self.put_far(s, [v], [stays])
+            self.put_near(s, v, (label >= old) & (label < s.bound) & wanted)
+            self.put_far(s, v, stays)
             return k.where(stays, k.minimum(least, label), least)
 
         worker, workers = self.warps

@@ -19,6 +19,7 @@ from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
+from ..simt.typed import one_by_one
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
     (4.5, Lanes(2, 4, 2)),
@@ -80,11 +81,11 @@ class _Edges(CsrRows):
 
     def terms(self, fetched, places, masks, owners):
         k, g, n, nse = self.k, self.g, self.n, self.nse
-        index, lengths = fetched
-        valid = [k.below(j, n) & t for j, t in zip(index, masks, strict=True)]
-        after = k.loads(g.after, index, valid, other=math.nan, cache="nc")
-        for p, j, w, y, (r, x) in zip(places, index, lengths, after, owners(), strict=True):
-            near = (x < y) | ((self.rule > 0) & (x <= y)) | (self.rule > 1)
-            tight = (x + w == y) & (y < math.inf) & near
-            k.reduce("max", g.slots, j, nse - p, mask=tight)
-            k.reduce("max", g.rows, j, n - r, mask=tight)
+        heads, w = fetched
+        y = k.load(g.after, heads, mask=k.below(heads, n) & masks, other=math.nan, cache="nc")
+        rows, x = owners()
+        near = (x < y) | ((self.rule > 0) & (x <= y)) | (self.rule > 1)
+        tight = (x + w == y) & (y < math.inf) & near
+        for p, j, r, t in one_by_one(places, heads, rows, tight):
+            k.reduce("max", g.slots, j, nse - p, mask=t)
+            k.reduce("max", g.rows, j, n - r, mask=t)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ..frontier.append import range_count, write_ranges
 from ..rows.flatten import LONG, PIECE, flatten
+from ..simt.typed import one_by_one
 
 DEPTH = 64  # levels of a cluster, as far as the numbers of vertices leave bits
 FEW = 8  # vertices in the queue of a warp that needs no further seed
@@ -178,36 +179,22 @@ class Clusters:
         """
         k, m = self.k, self.m
 
-        def edges(places, owners, valid, tail):
-            heads = k.loads(m.indices, places, valid, cache="nc")
-            seen = k.loads(m.tree, [2 * v for v in heads], valid, other=0, cache="fresh")
-            mine = [tag & ((1 << self.c.level) - 1) for _, tag in owners]
-            fits = tail <= most
-            free = [
-                (c == NONE) & fits & (k.shr(tag, self.c.level) < self.c.depth)
-                for (_, tag), c in zip(owners, seen, strict=True)
-            ]
-            old = [
-                k.atomic_cas(m.tree, 2 * v, NONE, a, mask=t)
-                for v, a, t in zip(heads, mine, free, strict=True)
-            ]
-            theirs = [k.where(t, x, c) for t, x, c in zip(free, old, seen, strict=True)]
-            for (u, tag), v, t, b in zip(owners, heads, free, theirs, strict=True):
-                won = t & (b == NONE)
+        def edges(places, valid, owners, tags, tail):
+            heads = k.load(m.indices, places, mask=valid, cache="nc")
+            seen = k.load(m.tree, 2 * heads, mask=valid, other=0, cache="fresh")
+            mine, fits = tags & ((1 << self.c.level) - 1), tail <= most
+            free = (seen == NONE) & fits & (k.shr(tags, self.c.level) < self.c.depth)
+            old = k.atomic_cas(m.tree, 2 * heads, NONE, mine, mask=free)
+            theirs = k.where(free, old, seen)
+            for u, tag, v, won in one_by_one(owners, tags, heads, free & (theirs == NONE)):
                 k.store(m.tree, 2 * v + 1, u, mask=won)
                 votes = k.ballot(won)
                 self._put(tail + k.lanes_below(votes), v, tag + (1 << self.c.level), won)
                 tail = tail + k.popc(votes)
-            apart = [
-                t & (b != NONE) & (a != b) for t, a, b in zip(valid, mine, theirs, strict=True)
-            ]
-            above = [
-                k.loads(m.tree, [2 * x + 1 for x in each], apart, cache="fresh")
-                for each in (mine, theirs)
-            ]
-            for (u, _), v, *pairs in zip(owners, heads, mine, theirs, *above, strict=True):
-                (*clusters, up, to) = pairs
-                k.if_(up != to, functools.partial(self._join, (u, v), clusters, (up, to)))
+            apart = valid & (theirs != NONE) & (mine != theirs)
+            above = [k.load(m.tree, 2 * x + 1, mask=apart, cache="fresh") for x in (mine, theirs)]
+            for *edge, a, b, up, to in one_by_one(owners, heads, mine, theirs, *above):
+                k.if_(up != to, functools.partial(self._join, edge, (a, b), (up, to)))
             return tail
 
         return flatten(k, begin, size, (u, tag), edges, tail, unroll=UNROLL)[0]

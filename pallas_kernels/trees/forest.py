@@ -20,14 +20,11 @@ Floor (H200): 155 MB of rmat18's columns and keys, 0.04 ms; two gathers for 6.3M
 0.08 ms. Measured: rmat21 7.3 ms, rmat18 1.9, delaunay21 2.1, grid1000 0.84, moscow-roads 0.26.
 """
 
-import types
-
 import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import Flat
 from ..rows.merge_path import CsrRows
-from ..rows.set_bits import set_bits
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
@@ -44,11 +41,10 @@ def spanning_forest(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(slots, tails int32[n - 1], status int32): the forest of least (weight, slot).
 
-    indptr int32[n + 1], indices int32[nnz]: of a graph with both directions of every edge, columns
-    ascending in each row, none twice; n at least 2. weights: int32 or float32. An edge is named by
-    its slot in the row of its smaller endpoint, its tail, and has the weight of that slot; self
-    loops are ignored. Slots ascend; behind the last edge they are nnz, and tails n. status 0:
-    right; otherwise a grid barrier expired.
+    The graph has both directions of every edge, columns ascending in each row, none twice; n at
+    least 2. weights: int32 or float32. An edge is named by its slot in the row of its smaller
+    endpoint, its tail, and has the weight of that slot; self loops are ignored. Slots ascend;
+    behind the last edge they are nnz, and tails n.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     form, share = grid.form(threads=512), min(2 * LIGHT * n / max(nse, 1), 1.0)
@@ -104,8 +100,7 @@ class _Forest(Rounds):
             self._heavy_edges(turn, self.largest())
             ok, count = self.grid_barrier(turn)
             ok, turn = self.run_rounds(ok, turn, count)
-        bits = types.SimpleNamespace(array=m.taken, words=c.words, found=m.slots, capacity=c.n - 1)
-        ok = ok & set_bits(k, bits, c.nse, m.control, CONTROL_WORDS, (self.counts, self.sums))
+        ok = ok & self._list_slots()
         ok_, _ = self.grid_barrier(turn)
         self._find_tails()
         return ok & ok_
@@ -115,26 +110,24 @@ class _Forest(Rounds):
     def _keys(self, slots, masks):
         """int32 in the order of the weights at some slots, -0 as 0."""
         k = self.k
-        found = k.loads(self.m.weights, slots, masks, cache="nc")
+        found = k.load(self.m.weights, slots, mask=masks, cache="nc")
         if not self.floats:
             return found
-        words = [k.bits(weight, "i32") for weight in found]
-        return [k.where(word < 0, -(word & 0x7FFFFFFF), word) for word in words]
+        word = k.bits(found, "i32")
+        return k.where(word < 0, -(word & 0x7FFFFFFF), word)
 
     def _light_edges(self):
         """Lists the light edges, or all."""
         k, m, c = self.k, self.m, self.c
         most = self._bound() if c.light else None
 
-        def edges(places, owners, valid):
-            heads = k.loads(m.indices, places, valid, cache="nc")
-            masks = [t & (r < v) for (r,), v, t in zip(owners, heads, valid, strict=True)]
+        def edges(places, valid, r):
+            v = k.load(m.indices, places, mask=valid, cache="nc")
+            masks = valid & (r < v)
             keys = self._keys(places, masks)
             if most is not None:
-                light = [before(k, (key, p), most) for key, p in zip(keys, places, strict=True)]
-                masks = [t & x for t, x in zip(masks, light, strict=True)]
-            each = zip(owners, heads, keys, places, strict=True)
-            self.append(0, [(r, v, key, p) for (r,), v, key, p in each], masks)
+                masks = masks & before(k, (keys, places), most)
+            self.append(0, (r, v, keys, places), masks)
 
         _Rows(self, edges=edges, row=lambda r, valid: (r,)).walk()
 
@@ -146,7 +139,7 @@ class _Forest(Rounds):
 
         def draw(i):
             slot = k.shr(i * 0x9E3779B1, 1) % size
-            k.store(self.sample, 2 * i, self._keys([slot], [None])[0])
+            k.store(self.sample, 2 * i, self._keys(slot, None))
             k.store(self.sample, 2 * i + 1, slot)
 
         def pair(j):
@@ -180,17 +173,13 @@ class _Forest(Rounds):
         """
         k, m = self.k, self.m
 
-        def edges(places, owners, valid):
-            heads = k.loads(m.indices, places, valid, cache="nc")
-            roots = k.loads(m.parent, heads, valid)  # all are roots until the next barrier
-            found, masks = [], []
-            for p, (r, mine), v, root, t in zip(places, owners, heads, roots, valid, strict=True):
-                mask = t & (root != mine) & ((root == skip) | (r < v))
-                slot = k.search(m.indices, *k.row(m.indptr, v, mask & (v < r)), r)
-                slot = k.where(v < r, slot, p)
-                masks.append(mask)
-                found.append((mine, root, self._keys([slot], [mask])[0], slot))
-            self.append(turn, found, masks)
+        def edges(places, valid, r, mine):
+            v = k.load(m.indices, places, mask=valid, cache="nc")
+            root = k.load(m.parent, v, mask=valid)  # all are roots until the next barrier
+            masks = valid & (root != mine) & ((root == skip) | (r < v))
+            slots = k.search(m.indices, *k.row(m.indptr, v, masks & (v < r)), r)
+            slots = k.where(v < r, slots, places)
+            self.append(turn, (mine, root, self._keys(slots, masks), slots), masks)
 
         def row(r, valid):
             return r, k.load(m.parent, r, mask=valid, other=skip)
@@ -198,6 +187,42 @@ class _Forest(Rounds):
         _Rows(self, edges=edges, row=row, wanted=lambda row: row[1] != skip).walk()
 
     # ---- The result ----
+
+    def _list_slots(self):
+        """Writes the numbers of the bits that are set in `taken`, in order, then nse; returns ok.
+        Control words from CONTROL_WORDS on, one a CTA, serve once."""
+        k, m, c = self.k, self.m, self.c
+        warps = k.threads // 32
+        each = -(-c.words // (32 * k.ctas * warps)) * 32  # words of a warp
+        first = (k.cta * warps + k.warp) * each
+        stop = k.minimum(first + each, c.words)
+
+        def word(i):
+            return k.load(m.taken, i + k.lane, mask=i + k.lane < stop, cache="fresh")
+
+        k.store(self.counts, k.thread, 0, mask=k.thread < 32)
+        k.sync()
+        (many,) = k.for_(first, stop, 32, lambda i, many: many + k.popc(word(i)), 0)
+        many = k.warp_sum(many)
+        k.store(self.counts, k.warp, many, mask=k.lane == 0)
+        k.sync()
+        upto, here = k.warp_scan(k.load(self.counts, k.lane))
+        ok, before, total = k.sums_of_ctas(m.control, CONTROL_WORDS, here, self.sums)
+
+        def put(i, place):
+            mine = word(i)
+            upto, many = k.warp_scan(k.popc(mine))
+
+            def bit(j, place):
+                k.store(m.slots, place, (i + k.lane) * 32 + j, mask=place < c.n - 1)
+                return place + 1
+
+            k.each_bit(mine, bit, place + upto - k.popc(mine))
+            return place + many
+
+        k.for_(first, stop, 32, put, before + k.shfl(upto, k.warp) - many)
+        k.spread(c.n - 1, lambda i: k.store(m.slots, i, c.nse, mask=i >= total))
+        return ok
 
     def _find_tails(self):
         """Finds the tail of each edge: the last row that begins at or before its slot."""

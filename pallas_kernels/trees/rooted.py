@@ -39,10 +39,9 @@ def spanning_tree(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(parents int32[n], status int32, clusters int32): a tree of what `root` is joined to.
 
-    indptr int32[n + 1], indices int32[nnz]: of a graph with both directions of every edge; n from 1
-    to MOST. root int32: its own parent; the parent of vertices outside of its component is -1, that
-    of all if the root is no vertex. status 0: right; otherwise a grid barrier expired, or a loop
-    reached its bound.
+    The graph has both directions of every edge; n from 1 to MOST. root int32: its own parent; the
+    parent of vertices outside of its component is -1, that of all if the root is no vertex. status
+    is also 1 where a loop reached its bound.
     """
     n, form = indptr.shape[0] - 1, grid.form(threads=512)
     c = Sizes(n, piece_capacity(indices.shape[0]))
@@ -189,15 +188,9 @@ class _Tree(Clusters):
         part = -(-n // UNROLL)
 
         def some(i):
-            each = [i + j * part for j in range(UNROLL)]
-            valid = [v < n for v in each]
-            pairs = [
-                k.load_pair(m.tree, 2 * v, t, acquire=False)
-                for v, t in zip(each, valid, strict=True)
-            ]
-            seeds, parents = zip(*pairs, strict=True)
-            marks = k.loads(m.first, seeds, valid, cache="fresh")
-            for v, parent, mark, t in zip(each, parents, marks, valid, strict=True):
-                k.store(m.parents, v, k.where(mark == REACHED, parent, NONE), mask=t)
+            v = k.several(UNROLL, lambda j: i + j * part)
+            seed, parent = k.load_pair(m.tree, 2 * v, v < n, acquire=False)
+            mark = k.load(m.first, seed, mask=v < n, cache="fresh")
+            k.store(m.parents, v, k.where(mark == REACHED, parent, NONE), mask=v < n)
 
         k.spread(part, some)

@@ -7,6 +7,7 @@ becomes a child of the tree at the other endpoint; edges within a tree leave the
 from typing import Any, NamedTuple
 
 from ..components.one_gpu import most_frequent, roots
+from ..simt.typed import Several, one_by_one
 
 UNROLL = 2  # edges of a list that a thread has in flight
 NOTHING = 2**31 - 1, -1  # key and slot behind all others
@@ -49,28 +50,25 @@ class Rounds:
     def append(self, turn, edges, masks):
         """Appends edges (root, root, key, slot) to the list of this turn, counted by LISTED."""
         k, m, c = self.k, self.m, self.c
-        votes = [k.ballot(mask) for mask in masks]
-        before = [k.const(0)]
+        votes, before = k.ballot(masks), [k.const(0)]
         for vote in votes:
             before.append(before[-1] + k.popc(vote))
-        many = before[-1]
 
         def put():
             word = LISTED + (k.const(turn) & 1)
-            first = k.reserve(m.control, word, many)
-            for edge, mask, vote, low in zip(edges, masks, votes, before, strict=False):
-                place = first + low + k.lanes_below(vote)
-                at = ((k.const(turn) & 1) * c.capacity + place) * 4
-                k.store_vec(m.work, at, edge, mask=mask & (place < c.capacity))
+            first = k.reserve(m.control, word, before[-1])
+            place = first + Several(before[:-1]) + k.lanes_below(votes)
+            at = ((k.const(turn) & 1) * c.capacity + place) * 4
+            k.store_vec(m.work, at, edges, mask=masks & (place < c.capacity))
 
-        k.if_(many > 0, put)
+        k.if_(before[-1] > 0, put)
 
     def largest(self):
         """The most frequent root of 32 vertices, the same in all CTAs: trees do not change."""
         k, c = self.k, self.c
 
         def sample():
-            (root,) = roots(k, self.m.parent, [k.lane * max(c.n // 32, 1) % c.n], [k.lane >= 0])
+            root = roots(k, self.m.parent, k.lane * max(c.n // 32, 1) % c.n, k.lane >= 0)
             k.store(self.bound, 2, most_frequent(k, root), mask=k.lane == 0)
 
         k.if_(k.warp == 0, sample)
@@ -84,7 +82,7 @@ class Rounds:
         k = self.k
 
         def one(v):
-            roots(k, self.m.parent, [v], [v < self.c.n])
+            roots(k, self.m.parent, v, v < self.c.n)
 
         k.spread(self.c.n, one)
 
@@ -94,10 +92,9 @@ class Rounds:
         first = (k.warp * k.ctas + k.cta) * 32 * UNROLL
 
         def some(e0):
-            places = [e0 + 32 * u + k.lane for u in range(UNROLL)]
-            masks = [p < count for p in places]
-            at = [((turn & 1) * c.capacity + p) * 4 for p in places]
-            f(k.loads_vec(m.work, at, 4, masks, cache="fresh"), masks)
+            places = k.several(UNROLL, lambda u: e0 + 32 * u + k.lane)
+            at = ((turn & 1) * c.capacity + places) * 4
+            f(k.load_vec(m.work, at, 4, mask=places < count, cache="fresh"), places < count)
 
         k.for_(first, count, k.ctas * k.threads * UNROLL, some)
 
@@ -121,21 +118,15 @@ class Rounds:
         k = self.k
 
         def some(edges, masks):
-            endpoints = [edge[j] for edge in edges for j in range(2)]
-            found = roots(k, self.m.parent, endpoints, [t for t in masks for _ in range(2)])
-            pairs = list(zip(found[::2], found[1::2], strict=True))
-            live = [u != v for u, v in pairs]
-            found = [(u, v, e[2], e[3]) for (u, v), e in zip(pairs, edges, strict=True)]
-            self.append(turn + 1, found, live)
-            candidates = [
-                (self._best(turn, root), root, edge[2:], t & (root != skip))
-                for edge, t in zip(found, live, strict=True)
-                for root in edge[:2]
-            ]
-            valid = [k.load_pair(self.m.best, at, t, acquire=False) for at, _, _, t in candidates]
-            for (at, _, (key, slot), t), (low, high) in zip(candidates, valid, strict=True):
-                better = t & before(k, (key, slot), (high, low))
-                k.least_pair(self.m.best, at, slot, key, mask=better)
+            found = roots(k, self.m.parent, _ends(*edges[:2]), _ends(masks, masks))
+            u, v = Several(found[::2]), Several(found[1::2])
+            live, (key, slot) = u != v, edges[2:]
+            self.append(turn + 1, (u, v, key, slot), live)
+            at, valid = self._best(turn, found), _ends(live, live) & (found != skip)
+            key, slot = _ends(key, key), _ends(slot, slot)
+            low, high = k.load_pair(self.m.best, at, valid, acquire=False)
+            better = valid & before(k, (key, slot), (high, low))
+            k.least_pair(self.m.best, at, slot, key, mask=better)
 
         self._over(turn, count, some)
 
@@ -152,26 +143,24 @@ class Rounds:
         k.store(m.control, next_list, 0, mask=(k.cta == 0) & (k.thread == 0))
 
         def some(edges, masks):
-            each = zip(edges, masks, strict=True)
-            endpoints = [(edge[j], edge[2:], t) for edge, t in each for j in range(2)]
-            best = [
-                k.load_pair(m.best, self._best(turn + 1, root), t, acquire=False)
-                for root, _, t in endpoints
-            ]
-            mine = [
-                t & (root != skip) & (low == slot) & (high == key)
-                for (root, (key, slot), t), (low, high) in zip(endpoints, best, strict=True)
-            ]
-            for j, (u, v, _, slot) in enumerate(edges):
-                first, second = mine[2 * j : 2 * j + 2]
+            root, t = _ends(*edges[:2]), _ends(masks, masks)
+            key, slot = (_ends(x, x) for x in edges[2:])
+            low, high = k.load_pair(m.best, self._best(turn + 1, root), t, acquire=False)
+            mine = t & (root != skip) & (low == slot) & (high == key)
+            each = one_by_one(*edges, Several(mine[::2]), Several(mine[1::2]))
+            for u, v, _, slot, first, second in each:
                 k.reduce("or", m.taken, k.shr(slot, 5), k.bit(slot), mask=first | second)
                 stays = first & second
                 k.store(m.parent, u, v, mask=first & ~(stays & (u < v)))
                 k.store(m.parent, v, u, mask=second & ~(stays & (v < u)))
-            for root, _, t in endpoints:
-                k.store_pair(m.best, self._best(turn, root), *NOTHING[::-1], mask=t)
+            k.store_pair(m.best, self._best(turn, root), *NOTHING[::-1], mask=t)
 
         self._over(turn, count, some)
+
+
+def _ends(tails, heads):
+    """Tail and head of the first of several edges, of the second, ..."""
+    return Several(v for pair in one_by_one(tails, heads) for v in pair)
 
 
 def before(k, edge, other):

@@ -30,6 +30,7 @@ import jax.numpy as jnp
 from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
 from ..simt.launch import launch
+from ..simt.typed import one_by_one
 from .tables import Table, Tables, Team
 from .upward import BIG, MEDIUM, NUMBER, Upward
 
@@ -56,8 +57,7 @@ def triangles(
 ) -> Counts:
     """The number of triangles of an undirected graph.
 
-    indptr int32[n + 1], indices int32[nnz]: as for `upward`, no edge twice; self loops do not
-    count. edges: what it gives.
+    The graph is as for `upward`, no edge twice; self loops do not count. edges: what it gives.
     """
     ctas, threads = grid_of(indptr.shape[0] - 1, grid)
     made = {"low": ctas * threads, "high": ctas * threads}
@@ -239,9 +239,10 @@ class _Triangles:
         k, m = self.k, self.m
         begin, end = k.row(m.indptr, x)
 
-        def look(places, payloads, valid, total):
-            add = lambda i, w, hit: self._add(hit, (w, *payloads[i]), (x,))  # noqa: E731
-            return self._look(places, valid, (tables, table), total, add)
+        def look(places, valid, *rest):
+            *of_row, total = rest
+            add = lambda w, hit, *y: self._add(hit, (w, *y), (x,))  # noqa: E731
+            return self._look(places, valid, (tables, table), total, add, *of_row)
 
         def some(j, valid, total):
             y = k.load(m.indices, begin + j, mask=valid, cache="nc")
@@ -253,10 +254,9 @@ class _Triangles:
                 start, stop, owner = (k.shfl(z, lane) for z in (first, first + many, y))
 
                 def stride(e0, total):
-                    places = [e0 + 32 * u + k.lane for u in range(UNROLL)]
-                    valid = [p < stop for p in places]
-                    add = lambda _, w, hit: self._add(hit, (w,), (owner, x))  # noqa: E731
-                    return self._look(places, valid, (tables, table), total, add)
+                    at = k.several(UNROLL, lambda u: e0 + 32 * u + k.lane)
+                    add = lambda w, hit: self._add(hit, (w,), (owner, x))  # noqa: E731
+                    return self._look(at, at < stop, (tables, table), total, add)
 
                 (found,) = k.for_(start, stop, 32 * UNROLL, stride, total)
                 self._add_sum(found - total, owner)
@@ -269,15 +269,14 @@ class _Triangles:
 
         return k.distribute(end - begin, tables.team.warps, some, total)[0]
 
-    def _look(self, places, valid, table: tuple[Tables, Table], total, add):
-        """`total` and how many of the heads at some places are in the table; add(i, head, whether
-        it is). Called by whole warps.
+    def _look(self, places, valid, table: tuple[Tables, Table], total, add, *of_row):
+        """`total` and how many of the heads at some places are in the table; add(head, whether it
+        is, *of_row). Called by whole warps.
         """
         k = self.k
-        heads = k.loads(self.m.heads, places, valid, cache="nc")
-        hits = table[0].has(heads, valid, table[1])
-        for i, (w, hit) in enumerate(zip(heads, hits, strict=True)):
-            add(i, w, hit)
+        heads = k.load(self.m.heads, places, mask=valid, cache="nc")
+        for w, hit, *more in one_by_one(heads, table[0].has(heads, valid, table[1]), *of_row):
+            add(w, hit, *more)
             total = total + k.cast(hit, "i32")
         return total
 
@@ -289,9 +288,10 @@ class _Triangles:
         begin, size = self._row(u, u < self.n)
         size = k.where((size > 1) & (size < BIG), size, 0)
 
-        def compare(places, payloads, valid, total):
-            heads = k.loads(m.heads, places, valid, cache="nc")
-            for w, (start, stop, *ends), t in zip(heads, payloads, valid, strict=True):
+        def compare(places, valid, *rest):
+            *row, total = rest
+            heads = k.load(m.heads, places, mask=valid, cache="nc")
+            for w, t, start, stop, *ends in one_by_one(heads, valid, *row):
 
                 def same(at, total, w=w, ends=ends):
                     found = k.load(m.heads, at, cache="nc") == w
@@ -301,8 +301,8 @@ class _Triangles:
                 (total,) = k.for_(start, k.where(t, stop, start), 1, same, total)
             return total
 
-        def edges(places, payloads, valid, total):
-            (place,), ((begin, size, *tail),), (valid,) = places, payloads, valid
+        def edges(place, valid, begin, size, *rest):
+            *tail, total = rest
             v = k.load(m.heads, place, mask=valid, cache="nc")
             first, many = self._row(v, valid)
             valid = valid & (many > 0) & (many < BIG)

@@ -112,32 +112,28 @@ class Tables:
     def _bits_of(self, heads, valid, table: Table):
         """Whether the bits of these heads are set."""
         k = self.k
-        words = k.loads(self.words, [self.at + k.shr(w, 5) for w in heads], valid)
-        return [(k.shr(word, w & 31) & 1) != 0 for w, word in zip(heads, words, strict=True)]
+        words = k.load(self.words, self.at + k.shr(heads, 5), mask=valid)
+        return (k.shr(words, heads & 31) & 1) != 0
 
     def _words_of(self, heads, valid, table: Table):
         """Whether these heads are in the hash table.
 
         The lanes of a warp search until all are through, so that they stay together.
         """
-        k, many = self.k, len(heads)
+        k = self.k
 
         def read(slots, masks):
-            return k.loads(self.words, [self.at + slot for slot in slots], masks, other=EMPTY)
+            return k.load(self.words, self.at + slots, mask=masks, other=EMPTY)
 
         def searching(words):
-            return [(x != w) & (x != EMPTY) for x, w in zip(words, heads, strict=True)]
+            return (words != heads) & (words != EMPTY)
 
-        def going(tries, *state):
-            some = searching(state[many:])
-            return k.any(*some) & (tries <= table.last)
+        def going(tries, slots, words):
+            return k.any(searching(words)) & (tries <= table.last)
 
-        def next_(tries, *state):
-            slots, words, some = state[:many], state[many:], searching(state[many:])
-            slots = [(slot + 1) & table.last for slot in slots]
-            each = zip(some, read(slots, some), words, strict=True)
-            return tries + 1, *slots, *(k.where(t, new, old) for t, new, old in each)
+        def next_(tries, slots, words):
+            some, slots = searching(words), (slots + 1) & table.last
+            return tries + 1, slots, k.where(some, read(slots, some), words)
 
-        slots = [k.shr(w * MIX, table.shift) for w in heads]
-        words = k.while_(going, next_, 0, *slots, *read(slots, valid))[1 + many :]
-        return [x == w for x, w in zip(words, heads, strict=True)]
+        slots = k.shr(heads * MIX, table.shift)
+        return k.while_(going, next_, 0, slots, read(slots, valid))[2] == heads

@@ -26,6 +26,7 @@ from ..frontier.append import put
 from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
+from ..simt.typed import Several
 
 LISTED = 40  # control word: edges listed so far
 GONE = -(2**30)  # the state of an edge without triangles; of one that left in round r: -r
@@ -42,10 +43,9 @@ def truss(
 ) -> tuple[jax.Array, jax.Array]:
     """(left int32[nnz], status int32): 1 for the entries whose edges are left in the truss, else 0.
 
-    indptr int32[n + 1], indices int32[nnz]: of a graph with both directions of every edge, columns
-    ascending in each row, none twice, without self loops. tails: int32[nnz], the row of each
-    entry; n behind the last. counts: what `triangles_of_edges` gives. least: int32, the triangles
-    that an edge needs. status 0: right; otherwise a grid barrier expired.
+    The graph has both directions of every edge, columns ascending in each row, none twice, without
+    self loops. tails: int32[nnz], the row of each entry; n behind the last. counts: what
+    `triangles_of_edges` gives. least: int32, the triangles that an edge needs.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     arrays = {"indptr": indptr, "indices": indices, "tails": tails}
@@ -100,7 +100,7 @@ class _Truss:
         count = k.load(m.state, e, mask=edge, cache="fresh")
         few = edge & (count < self.least)
         k.store(m.state, e, GONE, mask=few & (count == 0))
-        self._list([e], [few & (count > 0)])
+        self._list(e, few & (count > 0))
 
     def _list(self, edges, masks):
         """Lists edges for the next round."""
@@ -129,22 +129,18 @@ class _Truss:
 
         (near, far), (start, low), (stop, high) = map(of, (ends, *zip(*rows, strict=True)))
 
-        def match(places, payloads, valid):
-            ((place,), ((e, near, far, low, high),), (valid,)) = places, payloads, valid
+        def match(place, valid, e, near, far, low, high):
             w = k.load(m.indices, place, mask=valid, cache="nc")
             at = k.search(m.indices, low, k.where(valid, high, low), w)
             found = valid & (at < high)
             found = found & (k.load(m.indices, at, mask=found, cache="nc") == w)
-            slots = [self._slot(near, w, place, found), self._slot(far, w, at, found)]
-            states = k.loads(m.state, slots, [found, found], other=GONE, cache="fresh")
-            leaving = [state == -turn for state in states]
-            for slot, state, mine in zip(slots, states, leaving, strict=True):
-                found = found & ((state >= 0) | (mine & (e < slot)))
-            few = []
-            for slot, mine in zip(slots, leaving, strict=True):
-                before = k.atomic("add", m.state, slot, -1, mask=found & ~mine)
-                few.append(found & ~mine & (before == self.least))
-            self._list(slots, few)
+            slots = Several((self._slot(near, w, place, found), self._slot(far, w, at, found)))
+            state = k.load(m.state, slots, mask=found, other=GONE, cache="fresh")
+            leaving = state == -turn
+            for stays in (state >= 0) | (leaving & (e < slots)):
+                found = found & stays
+            before = k.atomic("add", m.state, slots, -1, mask=found & ~leaving)
+            self._list(slots, found & ~leaving & (before == self.least))
 
         payload = (e, near, far, low, high)
         flatten(k, start, k.where(valid, stop - start, 0), payload, match, unroll=1)

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 import jax
 
+from ..frontier.append import store_each
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
+from ..simt.typed import one_by_one
 
 BIG = 8  # vertices of so many edges to higher ranks have a table (`count.py`)
 MIDDLE = 128  # entries of a row that a warp takes alone
@@ -51,11 +53,8 @@ class Upward(NamedTuple):
 
 
 def upward(indptr: jax.Array, indices: jax.Array, grid: Grid = DEFAULT_GRID) -> Upward:
-    """The edges v -> w with (degree of v, v) < (degree of w, w).
-
-    indptr int32[n + 1], indices int32[nnz]: edges v -> indices[i], indptr[v] <= i < indptr[v + 1],
-    in any order, of a graph with both directions of every edge; degrees count stored entries.
-    """
+    """The edges v -> w with (degree of v, v) < (degree of w, w) of a graph with both directions of
+    every edge; degrees count stored entries."""
     n, nse = indptr.shape[0] - 1, indices.shape[0]
     capacity = nse // BIG + 1
     out = launch(
@@ -132,12 +131,9 @@ class _Upward:
     def _is_up(self, heads, valid, owners):
         """Which heads are of higher rank than their (degree, vertex) in `owners`."""
         k = self.k
-        ends = [k.row(self.m.indptr, w, t) for w, t in zip(heads, valid, strict=True)]
-        found = []
-        for w, t, (begin, end), (degree, v) in zip(heads, valid, ends, owners, strict=True):
-            theirs = end - begin
-            found.append(t & ((theirs > degree) | ((theirs == degree) & (w > v))))
-        return found
+        begin, end = k.row(self.m.indptr, heads, valid)
+        theirs, (degree, v) = end - begin, owners
+        return valid & ((theirs > degree) | ((theirs == degree) & (heads > v)))
 
     def _compact(self, v, begin, size):
         """Moves the heads of each lane's row to its beginning, in their order; their number."""
@@ -146,17 +142,13 @@ class _Upward:
         before = upto - size
 
         def stride(e0, number):
-            firsts = [e0 + 32 * u for u in range(UNROLL)]
-            lanes = [k.owner(before, first + k.lane) for first in firsts]
-            starts = [k.shfl(before, lane) for lane in lanes]
-            rows = [k.shfl(begin, lane) for lane in lanes]
-            valid = [first + k.lane < total for first in firsts]
-            each = zip(rows, firsts, starts, strict=True)
-            places = [row + first + k.lane - start for row, first, start in each]
-            heads = k.loads(m.indices, places, valid, cache="nc")
-            owners = [(k.shfl(size, lane), k.shfl(v, lane)) for lane in lanes]
-            ups = self._is_up(heads, valid, owners)
-            each = zip(firsts, lanes, starts, rows, heads, ups, strict=True)
+            firsts = k.several(UNROLL, lambda u: e0 + 32 * u)
+            lanes = k.owner(before, firsts + k.lane)
+            starts, rows = k.shfl(before, lanes), k.shfl(begin, lanes)
+            valid = firsts + k.lane < total
+            heads = k.load(m.indices, rows + firsts + k.lane - starts, mask=valid, cache="nc")
+            ups = self._is_up(heads, valid, (k.shfl(size, lanes), k.shfl(v, lanes)))
+            each = one_by_one(firsts, lanes, starts, rows, heads, ups)
             for first, lane, start, row, w, up in each:
                 vote = k.ballot(up)
                 rank = _below(k, vote, k.lane) - _below(k, vote, k.maximum(start - first, 0))
@@ -176,16 +168,13 @@ class _Upward:
         k.sync()
 
         def stride(e0):
-            places = [e0 + 32 * u + k.lane for u in range(UNROLL)]
-            valid = [place < end for place in places]
-            heads = k.loads(m.indices, places, valid, cache="nc")
-            ups = self._is_up(heads, valid, [(end - begin, v)] * UNROLL)
-            votes = [k.ballot(up) for up in ups]
-            many = sum((k.popc(vote) for vote in votes[1:]), start=k.popc(votes[0]))
-            base = begin + k.reserve(self.count, 1, many)
-            for w, up, vote in zip(heads, ups, votes, strict=True):
-                k.store(m.heads, base + k.lanes_below(vote), w, mask=up)
-                base = base + k.popc(vote)
+            places = k.several(UNROLL, lambda u: e0 + 32 * u + k.lane)
+            heads = k.load(m.indices, places, mask=places < end, cache="nc")
+            ups = self._is_up(heads, places < end, (end - begin, v))
+            votes = k.ballot(ups)
+            base = begin + k.reserve(self.count, 1, k.total(k.popc(votes)))
+            put = lambda at, w, up: k.store(m.heads, at, w, mask=up)  # noqa: E731
+            store_each(k, base, votes, put, heads, ups)
 
         k.for_(begin + k.warp * (32 * UNROLL), end, k.threads * UNROLL, stride)
         k.sync()

@@ -228,3 +228,39 @@ def test_bad_sizes_are_refused():
         launch(None, {}, {"y": 4}, ctas=1, threads=100, name="t", interpret=True)
     with pytest.raises(ValueError, match="shared_words"):
         launch(None, {}, {"y": 4}, ctas=1, threads=128, shared_words=10**6, name="t")
+
+
+def test_several_values_side_by_side_are_what_each_of_them_is():
+    x = np.random.default_rng(0).integers(-50, 50, 4 * N).astype(np.int32)
+
+    def kernel(k, a, control):
+        places = k.several(4, lambda j: j * N + index(k))
+        value = k.load(a, places, mask=places % 3 != 1, other=7)
+
+        def halve(value, steps):
+            more = value > 5
+            return k.where(more, value >> 1, value), steps + k.total(k.cast(more, "i32"))
+
+        left, steps = k.while_(lambda value, _: k.union(value > 5), halve, value, 0)
+        pair = k.load_vec(a, 2 * (places >> 1), 2)
+        return k.total(left, steps), k.total(k.shfl_xor(pair[1] - pair[0], 1)), *left
+
+    total, swapped, *left, _ = run(kernel, jnp.asarray(x), outputs=6)
+    values = np.where(np.arange(4 * N) % 3 != 1, x, 7).reshape(4, N)
+    steps = np.zeros(N, np.int32)
+    while (values > 5).any():
+        steps += (values > 5).sum(0)
+        values = np.where(values > 5, values >> 1, values)
+    np.testing.assert_array_equal(left, values)
+    np.testing.assert_array_equal(total, steps + values.sum(0))
+    apart = np.repeat(x[1::2] - x[::2], 2).reshape(4, N)
+    np.testing.assert_array_equal(swapped, apart.sum(0)[np.arange(N) ^ 1])
+
+
+def test_several_values_of_different_numbers_are_refused():
+    def kernel(k, control):
+        two, three = (k.several(many, lambda j: index(k) + j) for many in (2, 3))
+        return k.total(two + three)
+
+    with pytest.raises(ValueError, match="of 3 and of 2 values"):
+        run(kernel)

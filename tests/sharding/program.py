@@ -221,7 +221,7 @@ def one_launch():
     ):
         mesh, spec = mesh_of(name)
         G = jsp.shard(A, mesh, spec, symmetric=symmetric)
-        got = jax.jit(components, static_argnames=("interpret", *sizes))(G, **sizes, interpret=True)
+        got = jax.jit(components, static_argnames="grid")(G, grid=Grid(**sizes, interpret=True))
         exact(got, jsp.connected_components(A))
         for source in (0, 34, A.shape[0] - 1):
             got = both(G, jnp.int32(source), None, parents=True, config=config)

@@ -36,10 +36,9 @@ from ...frontier.control import Rotation
 from ...rows.by_vertex import Vertices
 from ...simt.barrier import MeshBarrier
 from ...simt.primitives import Simt
-from ...simt.typed import Operand
+from ...simt.typed import Arrays, Operand
 from ..any_degree import QUEUED, STAY_PULL
 from ..bottom_up import pull
-from ..problem import Arrays
 from ..problem import Problem as OneGPU
 from ..top_down import Tail, UnbufferedTail, collect
 from .bitmaps import OnMesh

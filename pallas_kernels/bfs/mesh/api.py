@@ -12,7 +12,8 @@ from ...simt.barrier import MeshBarrier
 from ...simt.device import resident_ctas
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS, Simt
-from ..problem import Arrays, BFSConfig
+from ...simt.typed import Arrays
+from ..problem import BFSConfig
 from .any_degree import GROUP, PAYLOAD_WORDS, SUMS, Problem, Search
 from .messages import LONG_ROWS
 
@@ -27,17 +28,11 @@ def bfs(
     local_levels: bool = True,
     config: BFSConfig | None = None,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array, jax.Array]:
-    """A search, called inside a `shard_map`. Returns (levels int32[n], local levels int32[places],
-    num_levels int32, status int32).
+    """(levels int32[n], local levels int32[places], num_levels int32, status int32) of a search.
 
     Local levels are those of the places of this device (None unless `local_levels`); the other
-    results are the same on every device. Status is 0 if the result is right; otherwise a CTA or a
-    device timed out at a barrier and the result is invalid.
-
-    graph: indptr int32[places + 1] and indices int32[nse], the rows of this device's places; a
-    column is a place among those of all devices, numbered device by device; positions int32[n]: the
-    place of each vertex, the same on every device. axes: all axes of the mesh in their order, by
-    which devices are numbered. symmetric: the matrix equals its transpose.
+    results are the same on every device. graph: (indptr, indices, positions). symmetric: the matrix
+    equals its transpose.
     """
     indptr, indices, positions = graph
     devices = jax.lax.axis_size(axes)
@@ -84,7 +79,6 @@ def bfs(
             "messages": c.all_places,
             "queue": 8 * c.capacity,
         },
-        arrays=Arrays,
         ctas=c.ctas,
         threads=c.threads,
         shared_words=SUMS + 4 * c.buffer + 2 * LONG_ROWS + c.threads + 512,

@@ -2,6 +2,8 @@
 
 import functools
 
+from ...simt.typed import one_by_one
+
 FAR = 2**31 - 1  # the level of a vertex that is not reached
 UNROLL = 4  # groups of four levels whose loads a thread has in flight together
 BYTE = 255  # FAR in a byte; levels of a search of fewer levels are sent as bytes
@@ -22,11 +24,10 @@ def finish(k, c, m, vertices, barrier, s, last_rows):
     step = k.ctas * k.threads
 
     def send(j, most):
-        at = [j + i * step for i in range(UNROLL)]
-        valid = [k.below(i, k.shr(end, 2)) for i in at]
-        places = [4 * i for i in at]
-        levels = k.loads_vec(m.levels, places, 4, valid, other=FAR, cache="fresh")
-        for i, mask, four in zip(at, valid, levels, strict=True):
+        at = k.several(UNROLL, lambda i: j + i * step)
+        valid = k.below(at, k.shr(end, 2))
+        levels = k.load_vec(m.levels, 4 * at, 4, mask=valid, other=FAR, cache="fresh")
+        for i, mask, four in one_by_one(at, valid, levels):
             four = [k.where(level == FAR, -1, level) for level in four]
             most = functools.reduce(k.maximum, [level + 1 for level in four], most)
             if c.local_levels:

@@ -1,6 +1,9 @@
 """The push side of `any_degree.py`: edges of the frontier, and messages to other devices."""
 
+import functools
+
 from ...rows.flatten import flatten
+from ...simt.typed import one_by_one
 from ..top_down import append
 from .levels import FAR
 
@@ -79,21 +82,20 @@ class Inbox:
         k.reduce("add", self.m.sums, CLAIMED, claimed, mask=claimed != 0)
 
     def send(self, places, devices, masks):
-        """Sends places to their devices; all lanes of the warp take part. The arguments are lists
-        of equal length.
+        """Sends several places to their devices; all lanes of the warp take part.
 
         Control word c.sent_to + d counts the messages sent to device d. One atomic a warp and
         device reserves their slots, because atomics on one word take 1.7 ns each.
         """
         k, c, m = self.k, self.c, self.m
         for d in range(k.devices):
-            mine = [mask & (device == d) for device, mask in zip(devices, masks, strict=True)]
-            votes = [k.ballot(mask) for mask in mine]
+            mine = masks & (devices == d)
+            votes = k.ballot(mine)
 
             def store(d=d, mine=mine, votes=votes):
-                total = sum((k.popc(vote) for vote in votes), k.const(0))
+                total = k.total(k.popc(votes), k.const(0))
                 at = k.device * c.n + k.reserve(m.control, c.sent_to + d, total)
-                for place, mask, vote in zip(places, mine, votes, strict=True):
+                for place, mask, vote in one_by_one(places, mine, votes):
                     k.store(k.on(m.messages, d), at + k.lanes_below(vote), place, mask=mask)
                     at = at + k.popc(vote)
 
@@ -155,42 +157,39 @@ class Push:
         start, end = k.load_vec(self.inbox.long_rows, i * 2, 2)
 
         def stretch(at, *counts):
-            at = [at + i * k.threads + k.lane for i in range(STRIDES)]
-            return self._edges(at, [()] * STRIDES, [x < end for x in at], *counts)
+            at = k.several(STRIDES, lambda i: at + i * k.threads + k.lane)
+            return self._edges(at, at < end, *counts)
 
         return k.for_(start + k.warp * 32, end, STRIDES * k.threads, stretch, *counts)
 
-    def _edges(self, places, payloads, valid, found, edges, sent_count):
+    def _edges(self, places, valid, found, edges, sent_count):
         """Follows the edges at `places`. Counts the places claimed here, their edges, and the
         messages sent."""
         k, c, m, level = self.k, self.c, self.m, self.s.level + 1
-        targets = k.loads(m.indices, places, valid, other=c.all_places, cache="nc")
-        valid = [mask & k.below(v, c.all_places) for v, mask in zip(targets, valid, strict=True)]
-        devices = [v // c.n for v in targets]
-        places = [v - device * c.n for v, device in zip(targets, devices, strict=True)]
-        new = [mask & (device == k.device) for device, mask in zip(devices, valid, strict=True)]
-        remote = [mask & ~here for mask, here in zip(valid, new, strict=True)]
-        words, bits = [k.shr(v, 5) for v in targets], [k.bit(v) for v in targets]
+        targets = k.load(m.indices, places, mask=valid, other=c.all_places, cache="nc")
+        valid, devices = valid & k.below(targets, c.all_places), targets // c.n
+        places = targets - devices * c.n
+        new = valid & (devices == k.device)
+        remote = valid & ~new
+        words, bits = k.shr(targets, 5), k.bit(targets)
 
         def unvisited(levels, sent):
             """Local targets with a higher level than this one, and remote ones not yet sent."""
-            unknown = [here & (x > level) for here, x in zip(new, levels, strict=True)]
-            pairs = zip(remote, sent, bits, strict=True)
-            return unknown, [mask & (x & bit == 0) for mask, x, bit in pairs]
+            return new & (levels > level), remote & (sent & bits == 0)
 
         # local and remote accesses are in flight together; a small frontier skips these loads,
         # because the atomics below answer the same question, one access earlier
-        known = k.loads(m.levels, places, [mask & ~self.small for mask in new], other=FAR)
-        sent = k.loads(m.sent, words, [mask & ~self.small for mask in remote])
+        known = k.load(m.levels, places, mask=new & ~self.small, other=FAR)
+        sent = k.load(m.sent, words, mask=remote & ~self.small)
         new, remote = unvisited(known, sent)
-        rows = [k.row(m.indptr, at, mask) for at, mask in zip(places, new, strict=True)]
-        known = k.atomics("min", m.levels, places, [level] * len(places), new)
-        sent = k.atomics("or", m.sent, words, bits, remote)
+        start, end = k.row(m.indptr, places, new)
+        known = k.atomic("min", m.levels, places, level, mask=new)
+        sent = k.atomic("or", m.sent, words, bits, mask=remote)
         new, remote = unvisited(known, sent)
-        for mask, (start, end), at in zip(new, rows, places, strict=True):
-            put = (self.tail, mask, start, end, at)
-            k.if_(self.queue & k.any(mask), lambda put=put: append(k, c.span, *put))
-            found = found + k.cast(mask, "i32")
-            edges = edges + k.where(mask, end - start, 0)
-        k.if_(k.any(*remote), lambda: self.inbox.send(places, devices, remote))
-        return found, edges, sum((k.cast(mask, "i32") for mask in remote), sent_count)
+        for row in one_by_one(new, start, end, places):
+            put = functools.partial(append, k, c.span, self.tail, *row)
+            k.if_(self.queue & k.any(row[0]), put)
+        k.if_(k.any(remote), lambda: self.inbox.send(places, devices, remote))
+        found = k.total(k.cast(new, "i32"), found)
+        edges = k.total(k.where(new, end - start, 0), edges)
+        return found, edges, k.total(k.cast(remote, "i32"), sent_count)

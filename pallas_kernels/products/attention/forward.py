@@ -17,6 +17,7 @@ Bytes, for nse entries, f features of all heads: 8 nse f of k and v out of the L
 fit it, else from memory; 4 nse of columns; q and y once: bound by L2 or memory.
 """
 
+import functools
 import math
 
 import jax
@@ -26,6 +27,7 @@ from ...rows.merge_path import place, search
 from ...simt.feature_jaxpr import Lanes
 from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS
+from ...simt.typed import Several
 from .job import SCHEDULE, Operands, Schedule, Score, job_of
 
 LOG2E = math.log2(math.e)
@@ -57,7 +59,6 @@ def csr_attention(
             "log": (n * heads, jnp.float32),
             "parts": (tiles * ctas * warps * 2 * 32 * (2 + job.each), jnp.float32),
         },
-        optional=("bias", "edges"),
         ctas=tiles * ctas,
         threads=schedule.threads,
         more_control=tiles * ctas * warps,
@@ -140,7 +141,7 @@ class Attention:
     def _ahead(self, r, start):
         """What is loaded a row ahead: the first columns from entry `start` on, the operands of
         row r."""
-        return *self._columns(start), *self._of_row(r, self.inside & (r < self.job.n))
+        return self._columns(start), *self._of_row(r, self.inside & (r < self.job.n))
 
     def _of_row(self, r, mask):
         """What this lane has of row r: of q."""
@@ -152,33 +153,29 @@ class Attention:
         return values if self.job.score is None or self.job.score.rows[0] else values[0]
 
     def _places(self, base):
-        job = self.job
-        return [base + u * self.groups + self.group for u in range(job.unroll)]
+        return Several(base + u * self.groups + self.group for u in range(self.job.unroll))
 
     def _columns(self, base):
         """The columns of the next entries of this group, whichever rows these belong to."""
-        places = self._places(base)
-        masks = [p < self.count for p in places]
-        return self.k.loads(self.g.indices, places, masks, other=-1, cache="nc")
+        at = self._places(base)
+        return self.k.load(self.g.indices, at, mask=at < self.count, other=-1, cache="nc")
 
     def _row(self, start, end, ahead, sums):
         """(largest score, sum, weighted rows of v) of the entries start to end of a row."""
         k, job = self.k, self.job
-        cols, q = ahead[: job.unroll], self._query(list(ahead[job.unroll :]))
+        cols, q = ahead[0], self._query(list(ahead[1:]))
         step = self.groups * job.unroll
 
-        def some(base, *carry):
-            cols, state = carry[: job.unroll], carry[job.unroll :]
+        def some(base, cols, *state):
             later = self._columns(base + step)
             places, valid, keys, values = self._met(base, end, cols)
             if job.score is None:
                 scores = self._dots(q, keys)
             else:
-                each = zip(keys, self._edges(places, valid), strict=True)
-                scores = [self._score(job.score.value, q, key, e)[0] for key, e in each]
-            return *later, *self._added(state, self._levels(scores, places, valid), values)
+                scores = self._score(job.score.value, q, keys, self._edges(places, valid))[0]
+            return later, *self._added(state, self._levels(scores, places, valid), values)
 
-        state = k.for_(start, end, step, some, *cols, *self.nothing)[job.unroll :]
+        state = k.for_(start, end, step, some, cols, *self.nothing)[1:]
         return self._of_groups(state), sums
 
     def _of_groups(self, state):
@@ -193,11 +190,9 @@ class Attention:
         """The next entries of this group: places, which are of the row, their rows of k and v."""
         k, g, job = self.k, self.g, self.job
         places = self._places(base)
-        valid = [(p < end) & k.below(c, job.columns) for p, c in zip(places, cols, strict=True)]
-        masks = [t & self.inside for t in valid]
-        keys = [self._end(g.k, 1, c, t) for c, t in zip(cols, masks, strict=True)]
-        values = [self._features(g.v, c, t) for c, t in zip(cols, masks, strict=True)]
-        return places, valid, keys, values
+        valid = (places < end) & k.below(cols, job.columns)
+        mask = valid & self.inside
+        return places, valid, self._end(g.k, 1, cols, mask), self._features(g.v, cols, mask)
 
     def _features(self, a, place, mask):
         """This lane's part of a row of features: of v, of k, of what lies by rows."""
@@ -227,15 +222,12 @@ class Attention:
         return self.k.load(a, at, mask=mask, cache="nc")
 
     def _edges(self, places, valid):
-        """Lists of one more argument of the score for each entry, or of none."""
+        """One more argument of the score of some entries, or none."""
         edges = self.g.edges
-        if edges is None:
-            return [()] * len(places)
-        masks = [t & self.inside for t in valid]
-        return [(self._end(edges, 2, p, t),) for p, t in zip(places, masks, strict=True)]
+        return () if edges is None else (self._end(edges, 2, places, valid & self.inside),)
 
     def _score(self, fn, q, key, edge):
-        """The results of `fn`, of the score or of it and its derivatives, for an entry."""
+        """The results of `fn`, of the score or of it and its derivatives, for some entries."""
         return self.held.evaluate(fn, q, key, *edge, *self.params)
 
     def _at(self, place):
@@ -244,42 +236,30 @@ class Attention:
     def _levels(self, scores, places, valid):
         """Scores with scale and bias in base 2; -inf for padding."""
         k, job = self.k, self.job
-        scores = [s * (job.scale * LOG2E) for s in scores]
+        scores = scores * (job.scale * LOG2E)
         if job.own:
-            at = [p * job.own + self.head if job.own > 1 else p for p in places]
-            masks = [t & self.inside for t in valid]
-            own = k.loads(self.g.bias, at, masks, cache="nc")
-            scores = [s + b * LOG2E for s, b in zip(scores, own, strict=True)]
-        return [k.where(t, s, LOWEST) for t, s in zip(valid, scores, strict=True)]
+            at = places * job.own + self.head if job.own > 1 else places
+            own = k.load(self.g.bias, at, mask=valid & self.inside, cache="nc")
+            scores = scores + own * LOG2E
+        return k.where(valid, scores, LOWEST)
 
     def _dots(self, row, others):
         """The product of `row` with each of the others, by head, in all lanes of the head."""
-        dots = []
-        for other in others:
-            dot = row[0] * other[0]
-            for a, b in zip(row[1:], other[1:], strict=True):
-                dot = dot + a * b
-            dots.append(dot)
+        dots = self.k.total(a * b for a, b in zip(row, others, strict=True))
         d = self.job.lanes // 2
         while d:
-            dots, d = [s + self.k.shfl_xor(s, d) for s in dots], d // 2
+            dots, d = dots + self.k.shfl_xor(dots, d), d // 2
         return dots
 
     def _added(self, state, scores, values):
         """The state with some entries more."""
         k = self.k
         most, total, *acc = state
-        new = most
-        for s in scores:
-            new = k.maximum(new, s)
+        new = functools.reduce(k.maximum, scores, most)
         shift = k.where(new > LOWEST, new, 0.0)
-        rescale = k.exp2(most - shift)
-        total, acc = total * rescale, [a * rescale for a in acc]
-        for s, row in zip(scores, values, strict=True):
-            p = k.exp2(s - shift)
-            total = total + p
-            acc = [a + p * v for a, v in zip(acc, row, strict=True)]
-        return new, total, *acc
+        rescale, p = k.exp2(most - shift), k.exp2(scores - shift)
+        acc = [sum(p * v, a * rescale) for a, v in zip(acc, values, strict=True)]
+        return new, sum(p, total * rescale), *acc
 
     def _joined(self, one, two):
         """The state of the entries of both."""

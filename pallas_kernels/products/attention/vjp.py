@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from ...simt.launch import launch
+from ...simt.typed import one_by_one
 from .forward import LOG2E, Attention
 from .job import Operands, Schedule, Score, job_of, padded
 
@@ -79,7 +80,6 @@ def csr_attention_vjp(
         {name: x.reshape(-1) for name, x in operands.items()},
         {name: (math.prod(shape), jnp.float32) for name, shape in of_warps.items()},
         inout={name: jnp.zeros(math.prod(s), jnp.float32) for name, s in shapes.items()},
-        optional=("bias", "edges", "dq", "dk", "dv", "dbias", "dedges", "dp0"),
         ctas=-(-heads // job.together) * job.ctas,
         threads=schedule.threads,
         name="csr_attention_vjp",
@@ -124,22 +124,19 @@ class _Backward(Attention):
 
     def _row(self, start, end, ahead, sums):
         k, g, job = self.k, self.g, self.job
-        columns, row = list(ahead[: job.unroll]), list(ahead[job.unroll :])
+        columns, row = ahead[0], list(ahead[1:])
         w, (level, less), q = row[: job.each], row[job.each :][:2], row[job.each + 2 :]
         q, own = self._query(q), len(self.nothing)
 
-        def some(base, *carry):
-            cols, carry = carry[: job.unroll], carry[job.unroll :]
+        def some(base, cols, *carry):
             dq, sums = carry[:own], carry[own:]
             later = self._columns(base + step)
             places, valid, keys, values = self._met(base, end, cols)
             derived = self._derived(q, keys, places, valid)
-            weights = [
-                k.exp2(s - level) for s in self._levels([d[0] for d in derived], places, valid)
-            ]
-            terms = zip(weights, self._dots(w, values), strict=True)
-            cotangents = [k.where(p > 0.0, p * (dp - less), 0.0) for p, dp in terms]
-            entries = zip(places, valid, cols, derived, weights, cotangents, strict=True)
+            weights = k.exp2(self._levels(derived[0], places, valid) - level)
+            dp = self._dots(w, values)
+            cotangents = k.where(weights > 0.0, weights * (dp - less), 0.0)
+            entries = one_by_one(places, valid, cols, derived, weights, cotangents)
             for e, t, c, (_, by_q, by_k, *rest), p, s in entries:
                 t = t & self.inside
                 if g.dv is not None:
@@ -157,23 +154,21 @@ class _Backward(Attention):
                 if sums:
                     of_params = [x for row in rest[len(rest) - len(self.params) :] for x in row]
                     sums = [a + s * x for a, x in zip(sums, of_params, strict=True)]
-            return *later, *dq, *sums
+            return later, *dq, *sums
 
         step = self.groups * job.unroll
-        state = k.for_(start, end, step, some, *columns, *self.nothing, *sums)[job.unroll :]
+        state = k.for_(start, end, step, some, columns, *self.nothing, *sums)[1:]
         return self._of_groups(state[:own]), state[own:]
 
     def _derived(self, q, keys, places, valid):
-        """Of each entry the score, and lists of its derivatives by q, k, edge and params."""
+        """Of some entries the scores, and lists of their derivatives by q, k, edge and params."""
         score = self.job.score
         if score is None:
-            return [(s, key, q) for s, key in zip(self._dots(q, keys), keys, strict=True)]
-        found = []
-        for key, edge, t in zip(keys, self._edges(places, valid), valid, strict=True):
-            value, *gradients = self._score(score.gradients, q, key, edge)
-            rows = (x if isinstance(x, list) else [x] for x in gradients)
-            found.append((value, *([self.k.where(t, x, 0.0) for x in row] for row in rows)))
-        return found
+            return self._dots(q, keys), keys, q
+        edges = self._edges(places, valid)
+        value, *gradients = self._score(score.gradients, q, keys, edges)
+        rows = (x if isinstance(x, list) else [x] for x in gradients)
+        return value, *([self.k.where(valid, x, 0.0) for x in row] for row in rows)
 
     def _joined(self, one, two):
         return tuple(a + b for a, b in zip(one, two, strict=True))

@@ -23,18 +23,14 @@ def sssp(
     n: int,
     grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    """A search, called inside a `shard_map`. Returns (distances float32[n], local distances
-    float32[places], rounds int32, ended int32, status int32, refused int32).
+    """(distances float32[n], local distances float32[places], rounds int32, ended int32, status
+    int32, refused int32) of a search.
 
     Local distances are those of the places of this device. ended is 1 if the search is complete, 0
-    if it stopped after `most` rounds. Status is 0 if the result is right; otherwise a CTA or a
-    device timed out at a barrier. refused is 1 if a length fell below 0, by negative weights: then
-    the distances are invalid.
-
-    graph: indptr int32[places + 1], indices int32[nse], weights float32[nse], none NaN: the rows of
-    this device's places; a column is a place among those of all devices; positions int32[n]: the
-    place of each vertex, the same on every device. axes: all axes of the mesh in their order. delta
-    float32: the width of a round, > 0 or inf; 0: chosen by the kernel (`width.py`).
+    if it stopped after `most` rounds. refused is 1 if a length fell below 0, by negative weights:
+    then the distances are invalid. graph: (indptr, indices, weights float32[nse], none NaN,
+    positions). delta float32: the width of a round, > 0 or inf; 0: chosen by the kernel
+    (`width.py`).
     """
     indptr, indices, weights, positions = graph
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1

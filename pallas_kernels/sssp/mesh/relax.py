@@ -8,7 +8,10 @@ fell, the label there is lowered too, by an atomic over the link that returns no
 sent one by one as they fall: there are no message buffers.
 """
 
+import functools
+
 from ...rows.flatten import flatten
+from ...simt.typed import Several, one_by_one
 
 INFINITY = 0x7F800000  # the bits of inf
 SPAN = 128  # edges of a piece at most
@@ -128,37 +131,36 @@ class Relaxing:
         """Lists the active places under one flag; edges: how many this lane has listed so far."""
         k, m = self.k, self.m
         i = self.flags.place(flag)
-        valid, own = i < self.places, k.device * self.places
-        labels = k.load_vec(m.labels, own + i, 4, mask=valid, other=INFINITY, cache="fresh")
-        done = k.load_vec(m.done, i, 4, mask=valid, other=INFINITY, cache="fresh")
-        pending = [label < d for label, d in zip(labels, done, strict=True)]
-        active = [p & (label <= bound) for p, label in zip(pending, labels, strict=True)]
-        some, stays = k.const(False, "i1"), k.const(False, "i1")
-        for label, p, a in zip(labels, pending, active, strict=True):
-            low = k.where(p & ~a, k.minimum(low, label), low)
-            some, stays = some | a, stays | (p & ~a)
+        valid, own, no = i < self.places, k.device * self.places, k.const(False, "i1")
+        labels, done = (
+            Several(k.load_vec(a, at, 4, mask=valid, other=INFINITY, cache="fresh"))
+            for a, at in ((m.labels, own + i), (m.done, i))
+        )
+        pending = labels < done
+        active = pending & (labels <= bound)
+        left = pending & ~active
+        for label, mask in one_by_one(labels, left):
+            low = k.where(mask, k.minimum(low, label), low)
+        some, stays = k.union((no, *active)), k.union((no, *left))
         self.flags.raise_next(turn, flag, (k.lane == 0) & k.any(stays))
 
         def list_rows():
-            now = [k.where(a, x, d) for a, x, d in zip(active, labels, done, strict=True)]
-            k.store_vec(m.done, i, now, mask=some)
-            starts = k.load_vec(m.indptr, i, 4, mask=some, cache="nc")
-            ends = *starts[1:], k.load(m.indptr, i + 4, mask=some, cache="nc")
-            rows = zip(active, starts, ends, strict=True)
-            sizes = [k.where(a, end - start, 0) for a, start, end in rows]
-            parts = [(size + (SPAN - 1)) // SPAN for size in sizes]
+            k.store_vec(m.done, i, list(k.where(active, labels, done)), mask=some)
+            starts = Several(k.load_vec(m.indptr, i, 4, mask=some, cache="nc"))
+            ends = Several((*starts[1:], k.load(m.indptr, i + 4, mask=some, cache="nc")))
+            sizes = k.where(active, ends - starts, 0)
+            parts = (sizes + (SPAN - 1)) // SPAN
             mine = sum(parts)
             upto, total = k.warp_scan(mine)
             at = k.reserve(m.control, slot + PIECES, total) + upto - mine
-            for count, *row in zip(parts, starts, ends, labels, strict=True):
+            for count, *row in one_by_one(parts, starts, ends, labels):
                 flatten(k, at, count, (at, *row), self._piece, unroll=1)
                 at = at + count
             return sum(sizes, edges)
 
         return low, k.if_(k.any(some), list_rows, edges)[0]
 
-    def _piece(self, places, payloads, valid):
-        (at,), ((first, start, end, label),), (valid,) = places, payloads, valid
+    def _piece(self, at, valid, first, start, end, label):
         begin = start + (at - first) * SPAN
         piece = begin, self.k.minimum(begin + SPAN, end), label, 0
         self.k.store_vec(self.m.queue, at * 4, piece, mask=valid)
@@ -175,8 +177,7 @@ class Relaxing:
         shared_out = each * workers
         more = (k.lane == 0) & (pieces > shared_out)
 
-        def edges(places, payloads, valid, low):
-            return self._edges(turn, places, [label for (label,) in payloads], valid, low)
+        edges = functools.partial(self._edges, turn)
 
         def some(at, low):
             after = k.atomic("add", m.control, slot + TAKEN, each, mask=more)
@@ -192,19 +193,16 @@ class Relaxing:
 
         return k.while_(going, some, worker * each, low)[1]
 
-    def _edges(self, turn, places, labels, valid, low):
+    def _edges(self, turn, places, valid, labels, low):
         k, m = self.k, self.m
-        heads = k.loads(m.indices, places, valid, other=self.all_places, cache="nc")
-        weights = k.loads(m.weights, places, valid, cache="nc")
-        each = zip(labels, weights, strict=True)
-        new = [k.bits(k.bits(label, "f32") + weight, "i32") for label, weight in each]
-        valid = [t & k.below(v, self.all_places) for v, t in zip(heads, valid, strict=True)]
+        heads = k.load(m.indices, places, mask=valid, other=self.all_places, cache="nc")
+        weights = k.load(m.weights, places, mask=valid, cache="nc")
+        new = k.bits(k.bits(labels, "f32") + weights, "i32")
+        valid = valid & k.below(heads, self.all_places)
         # this load may be served by L1: an old label is at worst too great
-        old = k.loads(m.labels, heads, valid, other=-1)
-        less = [t & (x < o) for t, x, o in zip(valid, new, old, strict=True)]
-        old = k.atomics("min", self.labels, heads, new, less)
-        won = [t & (x < o) for t, x, o in zip(less, new, old, strict=True)]
-        for v, x, w in zip(heads, new, won, strict=True):
+        less = valid & (new < k.load(m.labels, heads, mask=valid, other=-1))
+        won = less & (new < k.atomic("min", self.labels, heads, new, mask=less))
+        for v, x, w in one_by_one(heads, new, won):
             low = k.where(w, k.minimum(low, x), low)
             k.if_(w, lambda v=v, x=x, w=w: self.flags.publish(turn, v, x, w))
         return low

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from .._core.eager.arrays import array_of
@@ -64,6 +65,9 @@ class Mask:
 def structure(source: Sparse) -> Mask:
     """A mask by structure: every stored entry of `source` allows its place.
 
+    Raises:
+        TypeError: it is an array, which stores every place.
+
     >>> from jaxspv import vector_from_entries
     >>> v = vector_from_entries([1], [0.0], 3)
     >>> (~structure(v)).allowed().tolist()
@@ -71,6 +75,8 @@ def structure(source: Sparse) -> Mask:
     """
     if isinstance(source, Mask):
         return dataclasses.replace(structure(source.source), complement=source.complement)
+    if isinstance(source, (Array, np.ndarray, list, tuple)):
+        raise TypeError("an array stores every place: give it as the mask itself, by value.")
     if getattr(source, "entry_shape", ()):
         source = source.with_data(jnp.ones(source.nse, bool))
     return Mask(source, structural=True)

@@ -15,12 +15,21 @@ from jax import Array
 
 from .._core.eager.arrays import to_device
 from .._core.operations.overload import overloadable
-from ..algebra.masks import Mask, as_mask
+from ..algebra.masks import Mask
 from ..algebra.operators import BinaryOp
 from ..formats import base
 from ..formats.stored import Stored
 from ..shapes import Allowed, Number, Operand, Places
-from .write_rule.call import Dense, Options, call, format_of, is_dense, number, operand
+from .write_rule.call import (
+    Dense,
+    Options,
+    as_operand_mask,
+    call,
+    format_of,
+    is_dense,
+    number,
+    operand,
+)
 from .write_rule.entries import Entries, entries_of, keep, sort_entries, spread
 from .write_rule.index import Index, as_indices, check_distinct
 from .write_rule.on_host import csr_like, is_listed, is_on_host, listed
@@ -194,7 +203,7 @@ def _local(value: Any, indices: tuple[Index, ...]) -> tuple[Any, Any, Any]:
 
 
 def _mask_for(mask, C, indices, local, sub) -> Mask:
-    checked = as_mask(mask)
+    checked: Any = as_operand_mask(mask)
     line = tuple(x.extent for x in indices if not x.point)
     fits = [local] if sub else [C.shape, line] if len(line) == 1 else [C.shape]
     if tuple(checked.shape) not in [tuple(s) for s in fits]:

@@ -9,7 +9,7 @@ from jax import Array
 
 from ..shapes import Bool, Count, Number, Operand, Shaped, Sparse
 from .assign import subassign
-from .write_rule.call import Options, call, format_of, operand
+from .write_rule.call import Options, call, format_of, number, operand
 from .write_rule.entries import Entries, element, entries_of, find, keep
 from .write_rule.index import as_indices
 
@@ -40,7 +40,8 @@ def get_element(
     """
     M = operand("A", A)
     value, found = element(M, _places(M, i, j))
-    return jnp.where(found, value, jnp.asarray(fill, value.dtype))
+    absent = jnp.asarray(number("fill", fill, value.dtype)).astype(value.dtype)
+    return jnp.where(found, value, absent)
 
 
 def has_element(A: Operand, i: Count, j: Count | None = None) -> Bool[Array, ""]:

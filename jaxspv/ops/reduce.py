@@ -31,7 +31,7 @@ from .products.common.product import winners
 from .products.mxv.api import mxv, vxm
 from .write_rule.call import Dense, Options, as_out, call, operand
 from .write_rule.entries import Entries, entries_of, join_equal, sort_entries, take
-from .write_rule.write import as_accum, common_dtype
+from .write_rule.write import accumulated, as_accum
 
 AS_PRODUCTS = {
     plus: (plus_first, plus_second),
@@ -101,8 +101,7 @@ def reduce(
         return total
     given, accum = array_of("out", out), options.accum
     if accum is not None:
-        common = common_dtype(given, total)
-        total = accum(given.astype(common), total.astype(common))
+        total = accumulated(accum, given, total, jnp.asarray(True))
     return total.astype(given.dtype)
 
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..algebra.masks import as_mask
+from ..algebra.masks import Mask
 from ..algebra.operators import minus, plus
 from ..formats import SparseMatrix
 from ..formats.base import ours
@@ -20,7 +20,7 @@ from .ewise import ewise_add, ewise_mult, ewise_union
 from .extract import extract, pairs
 from .products.mxm.api import mxm
 from .products.mxv.api import mxv, vxm
-from .write_rule.call import Options, call, format_of, is_dense, operand
+from .write_rule.call import Options, as_operand_mask, call, format_of, is_dense, operand
 from .write_rule.entries import at_places_of, entries_in_slots, entries_of, take
 
 
@@ -48,7 +48,7 @@ def where(mask: Allowed, A: Operand, B: Operand | None = None, *, nse: int | Non
     [1.0, 0.0, 20.0]
     """
     x = operand("A", A)
-    mask = as_mask(mask)
+    mask = as_operand_mask(mask if isinstance(mask, Mask) else Mask(mask))
     if B is None:
         return call(entries_of, (x,), Options(mask=mask, nse=nse), format=format_of(x))
     y = operand("B", B)

@@ -58,6 +58,33 @@ def test_graphs_of_other_libraries():
         jsp.bfs(S.toarray(), 0)
 
 
+def test_masks_and_outputs_of_other_kinds():
+    """What an operation takes as an operand it takes as a mask and as `out`."""
+    networkx = pytest.importorskip("networkx")
+    M = np.array([[1, 0, 0], [0, 2, 1], [0, 0, 0]], np.float32)
+    B, ours = jsp.from_dense(np.arange(1, 10, dtype=np.float32).reshape(3, 3)), jsp.from_dense(M)
+    kinds = [sp.csr_array(M), sp.coo_array(M), ours.to_bcoo(), jsp.prepare(ours, for_="bfs")]
+    kinds.append(networkx.from_numpy_array(M, create_using=networkx.DiGraph))
+    for kind in kinds:
+        for mask, allowed in ((kind, M != 0), (~jsp.structure(kind), M == 0)):
+            want = np.where(allowed, B.todense(), 0)
+            np.testing.assert_array_equal(jsp.apply(B, lambda x: x, mask=mask).todense(), want)
+            np.testing.assert_array_equal(jsp.where(mask, B).todense(), want)
+            want = np.where(allowed, B.todense() @ B.todense(), 0)
+            np.testing.assert_array_equal(jsp.mxm(B, B, mask=mask).todense(), want)
+            want = np.where(allowed, 9, B.todense())
+            np.testing.assert_array_equal(jsp.assign(B, 9, mask=mask).todense(), want)
+        added = jsp.apply(B, lambda x: x, out=kind, accum=jnp.add)
+        np.testing.assert_array_equal(added.todense(), M + B.todense())
+    v = jsp.vector_from_entries([0, 2], np.float32([1, 0]), 3)
+    tiled = jsp.TiledVector.from_sparse(v, 16)
+    assert jsp.mxv(B, v, mask=tiled).todense().tolist() == [1, 0, 0]
+    assert jsp.mxv(B, v, mask=~jsp.structure(jsp.BitVector.from_sparse(v))).nnz == 1
+    assert jsp.apply(v, jnp.negative, out=tiled, accum=jnp.add).nnz == 2
+    with pytest.raises(TypeError, match="an array stores every place"):
+        jsp.structure(jnp.zeros(3))
+
+
 class Tensor:
     """An array of another library: only its buffer can be had."""
 

@@ -161,6 +161,10 @@ def test_elements():
     assert bool(jsp.graphblas.has_element(A, 1, 1)) and not bool(jsp.graphblas.has_element(A, 1, 2))
     at = jax.jit(lambda i, j: jsp.graphblas.get_element(A, i, j, fill=-1))
     assert float(at(2, 2)) == 5 and float(at(0, 3)) == -1 and float(at(7, 0)) == -1
+    bytes_ = A.astype(jnp.uint8)
+    assert int(jsp.graphblas.get_element(bytes_, 0, 3, fill=-1)) == 255  # as `set_element` casts
+    with pytest.raises(ValueError, match="`fill` must fit uint8"):
+        jsp.graphblas.get_element(bytes_, 0, 3, fill=10**20)
     changed = jax.jit(lambda i: jsp.graphblas.set_element(A, 8.0, i, 1))(0)
     assert float(changed[0, 1]) == 8 and int(changed.count) == 7
     assert int(jsp.graphblas.remove_element(changed, 0, 1).count) == 6

@@ -112,6 +112,13 @@ def test_integers_that_are_accumulated_stay_integers():
         assert int(jsp.reduce(A, accum=jsp.operators.plus, out=out[0])) == 2**53 + 3
 
 
+def test_integers_that_floats_are_added_to_stay_exact():
+    half, large = jsp.vector_from_entries([0, 1], np.float32([0.5, 0.5]), 2), 2**24 + 1
+    how = {"accum": jsp.operators.plus, "out": jnp.int32(large)}
+    assert int(jsp.reduce(half, **how)) == large + 1
+    assert int(jax.jit(lambda v: jsp.reduce(v, **how))(half)) == large + 1
+
+
 def test_extents_whose_product_is_beyond_int32():
     A = jsp.from_edges([0, 5], [1, 7], [2.0, -4.0], shape=(50_000, 50_000))
     assert (float(A.max()), float(A.min()), float(A.sum())) == (2.0, -4.0, -2.0)

@@ -19,7 +19,7 @@ from jax import Array
 from ..._core.eager.arrays import array_of, is_eager, on_accelerator
 from ..._core.eager.programs import one_program
 from ..._core.indices import alike, one_value, widened, with_index_dtype
-from ...algebra.masks import Mask, as_mask
+from ...algebra.masks import Mask
 from ...formats import SparseMatrix
 from ...formats.base import ours
 from ...formats.stored import Stored, narrow
@@ -124,6 +124,7 @@ def _write(T, options, fill, how):
 
 def as_out(x: Any) -> Any:
     """`out=` as a sparse object or an array."""
+    x = stored_or_same(x)
     known = x is None or isinstance(x, (Stored, jax.Array))
     return x if known else array_of("out", x)
 
@@ -132,9 +133,11 @@ def as_operand_mask(mask: Any) -> Mask | None:
     """`mask=` as a `Mask` of a sparse object or of an array."""
     if mask is None:
         return None
-    mask = one_value("a mask", as_mask(mask))
-    known = isinstance(mask.source, jax.Array) or hasattr(mask.source, "todense")
-    return mask if known else dataclasses.replace(mask, source=array_of("mask", mask.source))
+    mask = mask if isinstance(mask, Mask) else Mask(mask)
+    source = stored_or_same(mask.source)
+    if not isinstance(source, (Stored, jax.Array)):
+        source = array_of("mask", source)
+    return one_value("a mask", dataclasses.replace(mask, source=source))
 
 
 def matrix(name: str, A: Any) -> SparseMatrix:
@@ -164,19 +167,24 @@ def _in_enabled_bits(x: Any) -> Any:
     return x if enabled == dtype else x.astype(enabled)
 
 
+def stored_or_same(x: Any) -> Any:
+    """The matrix of a Graph, a tiled vector, a matrix of SciPy and others as a sparse object of
+    jaxspv; anything else as it is."""
+    if isinstance(x, (Stored, jax.Array)):
+        return x
+    x = linked(x).out if isinstance(x, Graph) else ours(x)
+    return x.to_sparse() if hasattr(x, "to_sparse") else x
+
+
 def operand(name: str, x: Any) -> Any:
     """A sparse matrix, a SparseVector, or a dense vector.
 
     Raises:
         TypeError: it is something else.
     """
-    if isinstance(x, Graph):
-        return _in_enabled_bits(linked(x).out)
-    x = x if isinstance(x, Stored) else ours(x)
+    x = stored_or_same(x)
     if isinstance(x, Stored):
         return _in_enabled_bits(x)
-    if hasattr(x, "to_sparse"):
-        return x.to_sparse()
     made = array_of(name, x) if isinstance(x, (np.ndarray, list, tuple)) else x
     if not isinstance(made, jax.Array) or made.ndim != 1:
         shape = getattr(made, "shape", ())

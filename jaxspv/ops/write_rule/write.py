@@ -127,7 +127,7 @@ def _write_dense(values: Array, is_valid: Array, options: Options, fill: Any) ->
     _check_out(out, values.shape)
     Z = jnp.where(is_valid, values.astype(dtype), nothing)
     if accum is not None and out is not None:
-        Z = jnp.where(is_valid, _accumulated(accum, out, values, is_valid), out)
+        Z = jnp.where(is_valid, accumulated(accum, out, values, is_valid), out)
     if checked is None:
         return Z
     return jnp.where(checked.allowed(), Z, nothing if out is None or options.replace else out)
@@ -200,11 +200,11 @@ def _values(U: Union, C: Entries, T: Entries, accum: BinaryOp | None, from_t: Ar
     t = jnp.where(U.in_right, t, jnp.zeros((), t.dtype))
     z = _as(t, c.dtype)
     if accum is not None:
-        z = jnp.where(U.in_left, _accumulated(accum, c, t, U.in_left & U.in_right), z)
+        z = jnp.where(U.in_left, accumulated(accum, c, t, U.in_left & U.in_right), z)
     return jnp.where(from_t, z, c)
 
 
-def _accumulated(accum: BinaryOp, c: Array, t: Array, where: Array) -> Array:
+def accumulated(accum: BinaryOp, c: Array, t: Array, where: Array) -> Array:
     """`accum(c, t)` in the dtype of c, where both are there.
 
     Where c is an integer and t a float, both are taken in float64: float32 rounds from 2^24 on.

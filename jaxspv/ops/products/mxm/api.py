@@ -13,7 +13,7 @@ from ...._core.platforms import Backend
 from ....algebra.semirings import Semiring, as_semiring, plus_times
 from ....formats import SparseMatrix
 from ....shapes import Allowed
-from ...write_rule.call import Options
+from ...write_rule.call import Options, as_operand_mask, as_out
 from ...write_rule.call import call as write
 from ...write_rule.capacity import settled
 from ...write_rule.entries import entries_of
@@ -110,6 +110,7 @@ def mxm(
         options = Options(mask, accum, out, replace)
         return multiply_array(A, B, semiring, options, method, backend)
     as_accum(accum)
+    mask, out = as_operand_mask(mask), as_out(out)
     options = Options(mask, accum, out, replace, nse)
     capacity, chunk = checked_count("nse", nse, 0), checked_count("chunk", chunk, 1)
     semiring = as_semiring(semiring)

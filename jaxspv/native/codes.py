@@ -60,5 +60,5 @@ def codes(semiring: Any, dtype: Any, flip: bool = False) -> Any:
 
 
 def logical(semiring: Any) -> bool:
-    """Whether `mul` makes truth values of anything."""
-    return semiring.mul.fn in (jnp.logical_and, jnp.logical_or)
+    """Whether `add` or `mul` makes truth values of anything."""
+    return semiring.add.dtypes == "b" or semiring.mul.fn in (jnp.logical_and, jnp.logical_or)

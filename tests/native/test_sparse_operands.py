@@ -60,3 +60,15 @@ def test_pagerank_solves_its_equation(symmetric):
     share = np.divide(x, out, out=np.zeros(30), where=out > 0)
     want = 0.85 * (share @ A + x[out == 0].sum() / 30) + 0.15 / 30
     np.testing.assert_allclose(x, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_logical_monoids_take_truth_values(dtype):
+    """Not the least or the largest of the numbers: -1 or 0 is true, -1 and 0 is not."""
+    values = np.array([-1, 0]).astype(dtype)
+    A = jsp.from_edges([0, 0], [0, 1], values, shape=(1, 2), format="csr")
+    x = jsp.vector_from_entries([0, 1], values, 2)
+    for name, wanted in (("lor_first", True), ("lor_second", True), ("land_second", False)):
+        for M in (A, A.asformat("csc")):
+            for y in (jsp.mxv(M, x, name), jsp.vxm(x, M.T, name), jsp.mxm(M, A.T, name)):
+                assert y.dtype == bool and y.data.tolist()[:1] == [wanted]

@@ -77,6 +77,7 @@ def structure(source: Sparse) -> Mask:
         return dataclasses.replace(structure(source.source), complement=source.complement)
     if isinstance(source, (Array, np.ndarray, list, tuple)):
         raise TypeError("an array stores every place: give it as the mask itself, by value.")
+    source = getattr(source, "places", source)  # of entries that are tuples
     if getattr(source, "entry_shape", ()):
         source = source.with_data(jnp.ones(source.nse, bool))
     return Mask(source, structural=True)

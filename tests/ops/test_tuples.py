@@ -205,6 +205,20 @@ def test_values_that_do_not_fit_are_refused():
         T.shapes  # noqa: B018
 
 
+def test_a_mask_of_the_places_that_hold_tuples():
+    """What a search has reached is no longer written: its own tuples say where."""
+    s = S.argmin_plus()
+    A = jsp.from_edges([0, 0, 1], [1, 2, 0], np.float32([1, 5, 2]), shape=(3, 3))
+    A = A.with_data(s.lift(A.data))
+    v = jsp.vector_from_entries([0, 1], np.float32([0, 3]), 3)
+    v = v.with_data((v.data, jnp.full(v.nse, 7, jnp.int32)))
+    y = jsp.vxm(v, A, s, mask=~jsp.structure(v))
+    assert y.places.trim().indices.tolist() == [2]
+    assert jsp.vxm(v, A, s, mask=jsp.structure(v)).places.trim().indices.tolist() == [0, 1]
+    with pytest.raises(TypeError, match="takes no `mask`"):
+        jsp.reduce(A, s.add, out=(0.0, 1), accum=s.add)
+
+
 MOMENTS = {"entropy": S.entropy(), "variance": S.variance()}  # whose first is the expectation
 
 

@@ -165,6 +165,8 @@ def reduce(A, add, *, axis=None, **options):
     A, add = as_tuples("A", A), as_monoid(add)
     add.like(A.data)
     axis = checked_axis(axis, A.places.ndim)
+    if axis is None and Options(**options).writes:
+        raise TypeError("`reduce` of tuples to one takes no `mask`, `accum`, `out` or `replace`.")
     y = reduction(add, A, axis=axis)
     if axis is None:
         return y

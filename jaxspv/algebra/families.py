@@ -350,14 +350,14 @@ def _chosen_of_one(costs, edges, ranks, *, k):
 
 def _least(costs, edges, ranks, places, k, size):
     """The places, below size, of the k least along the first axis, in order; size for infinity."""
-    keys = edges, jnp.clip(ranks, 0, k) * size + places
+    keys = jnp.clip(ranks, 0, k) * size + places  # no two are equal
 
     def take_one(costs, _):
         best = jnp.min(costs, 0)
-        wins = costs == best
-        for v in keys:
-            least = jnp.min(jnp.where(wins, v, _BIG), 0)
-            wins &= v == least
-        return jnp.where(wins, jnp.inf, costs), jnp.where(best < jnp.inf, least % size, size)
+        edge = jnp.min(jnp.where(costs == best, edges, _BIG), 0)
+        tied = jnp.where((costs == best) & (edges == edge), keys, _BIG)
+        least = jnp.min(tied, 0)
+        costs = jnp.where(tied == least, jnp.inf, costs)
+        return costs, jnp.where(best < jnp.inf, least % size, size)
 
     return lax.scan(take_one, costs, length=k)[1]

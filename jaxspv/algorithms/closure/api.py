@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
-from ..._core.eager.arrays import is_eager, known_while_tracing, to_device
+from ..._core.eager.arrays import is_eager, to_device
 from ..._core.indices import LIMIT
 from ..._core.loops import scan, while_going
 from ..._core.pytree import is_concrete, result_tuple
@@ -20,20 +20,18 @@ from ..._core.tuples import Each, choose, multiplied
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring, min_plus
-from ...formats.base import SparseMatrix, entries_on_host
+from ...formats.base import SparseMatrix
 from ...formats.csr import joined
 from ...formats.tuples import Tuples
 from ...ops.products.mxv.api import vxm
 from ...ops.tuples.common import as_tuples, on_tuples
 from ...ops.tuples.operations import product
-from ...ops.write_rule.on_host import is_listed
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.derivatives import fixed_point
 from ..common.weights import fits
 from ..fixpoint.api import Fixpoint
 from ..fixpoint.xla import differs
-from ..paths.acyclic import topological_sort
-from . import levels
+from . import jvp, levels
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -133,10 +131,15 @@ def _solved(semiring: Semiring, T: Tuples, x0: Any, star: Any, until: Any) -> Cl
     if until is None and not n:
         return Closure(x0, jnp.int32(0), jnp.asarray(True))
     if until is None and is_concrete(T.places):
-        plan = _plan(T)
+        plan = levels.plan(T)
         if plan is not None:
             pieces, deep = plan
-            x = levels.evaluate(semiring, T.values, x0, pieces)
+            params, places = (semiring, T.values, x0), T.places
+            if pieces.first is not None and jvp.serves(*params):
+                x = levels.evaluate(*lax.stop_gradient(params), pieces)
+                x = jvp.solution(lambda: (places, pieces), params, x)
+            else:
+                x = levels.evaluate(*params, pieces)
             return Closure(x, jnp.int32(deep), jnp.asarray(True))
     if until is None and (star := _star_of(semiring, x0) if star is None else star) is not None:
         if n > MOST_VERTICES:
@@ -244,23 +247,6 @@ def _summed(semiring: Semiring, T: Tuples, x: Any, as_x0: bool = False) -> list[
 
     one = jax.tree.map(lambda v: jax.ShapeDtypeStruct((1, *v.shape[1:]), v.dtype), (x, T.values))
     return _dtypes(jax.eval_shape(step, *one))
-
-
-def _plan(T: Tuples) -> tuple[levels.Pieces, int] | None:
-    """The pieces of a graph whose pattern is known, and how many levels; None: it has cycles."""
-    with known_while_tracing():
-        if is_listed(T.places):
-            row, col, number = entries_on_host(T.places)
-        else:
-            row, col, number = (np.asarray(v) for v in (*T.places.rowcol(), T.places.data))
-        valid = row < T.shape[0]
-        order = topological_sort(T.places)
-        if not bool(order.acyclic):
-            return None
-        level = np.asarray(order.generations)
-    source, target, slot = (v[valid].astype(np.int64) for v in (row, col, number))
-    pieces = levels.cut(source, target, slot, level.astype(np.int64))
-    return pieces, int(level.max(initial=0))
 
 
 # ---- Steps ----

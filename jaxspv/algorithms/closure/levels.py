@@ -15,10 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.eager.arrays import known_while_tracing
 from ..._core.loops import scan
 from ..._core.operation import Operation, typed
 from ..._core.pytree import is_concrete
 from ..._core.tuples import Each, choose, ones_unless, take
+from ...formats.base import entries_on_host
+from ...formats.tuples import Tuples
+from ...ops.write_rule.on_host import is_listed
+from ..paths.acyclic import topological_sort
 
 WASTE = 2  # places per edge that rows of one length may take
 
@@ -46,6 +51,28 @@ class Pieces(NamedTuple):
     segment: Any
     first: Any
     place: Any
+
+
+def entries(T: Tuples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The sources and targets of the edges of a known pattern, and their slots in its values."""
+    with known_while_tracing():
+        if is_listed(T.places):
+            row, col, number = entries_on_host(T.places)
+        else:
+            row, col, number = (np.asarray(v) for v in (*T.places.rowcol(), T.places.data))
+    valid = row < T.shape[0]
+    source, target, slot = (v[valid].astype(np.int64) for v in (row, col, number))
+    return source, target, slot
+
+
+def plan(T: Tuples) -> tuple[Pieces, int] | None:
+    """The pieces of a graph whose pattern is known, and how many levels; None: it has cycles."""
+    with known_while_tracing():
+        order = topological_sort(T.places)
+        if not bool(order.acyclic):
+            return None
+        level = np.asarray(order.generations).astype(np.int64)
+    return cut(*entries(T), level), int(level.max(initial=0))
 
 
 def cut(source: np.ndarray, target: np.ndarray, slot: np.ndarray, level: np.ndarray) -> Pieces:

@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from .._core.pytree import factory
+from .._core.tuples import take
 from .families import both_lifted, check_integer, check_semiring, made, one_of
 from .monoids import plus
 from .operators import BinaryOp
@@ -44,9 +45,29 @@ def dual(semiring: Semiring) -> Semiring:
 
         return both
 
+    def joined(terms, reduced, spread):
+        """`reduced(monoid, terms)`; `spread` brings the results back to the terms."""
+        (x, dx), add = terms, semiring.add
+        value = reduced(add, x)
+        if add.selective:
+            best = jnp.where(x == spread(value), dx, add.identity_of(dx.dtype))
+            tangent = reduced(add, best)
+        else:
+            tangent = reduced(plus, add.weighted(dx, x, spread(value)))
+        return value, jnp.where(jnp.isinf(value), 0, tangent)
+
+    def by_segments(terms, segments, count):
+        spread = functools.partial(take, slot=segments)
+        return joined(terms, lambda m, v: m.segment_reduce(v, segments, count), spread)
+
+    def whole(terms):
+        return joined(terms, lambda m, v: m.reduce(v, 0), lambda v: v)
+
     zero, one = semiring.add.identity, one_of(semiring)
     add, mul = derived(semiring.add.op), derived(semiring.mul)
-    return made(f"dual({semiring.name})", add, mul, (zero, 0.0), (one, 0.0), both_lifted)
+    known = semiring.add.selective or semiring.add.sums_tangents
+    forms = {"by_segments": by_segments, "whole": whole} if known else {}
+    return made(f"dual({semiring.name})", add, mul, (zero, 0.0), (one, 0.0), both_lifted, **forms)
 
 
 @factory

@@ -47,7 +47,8 @@ def value_and_grad(
         chosen, whole = jax.tree.flatten([args[i] for i in where], is_leaf=_is_graph)
         matrices = [Graph(x.out, symmetric=x.symmetric) if _is_graph(x) else x for x in chosen]
         leaves, tree = jax.tree.flatten(matrices)
-        inexact = [k for k, leaf in enumerate(leaves) if _differentiable(leaf)]
+        dtypes = map(jnp.result_type, leaves)
+        inexact = [k for k, dtype in enumerate(dtypes) if jnp.issubdtype(dtype, jnp.inexact)]
         if not inexact:
             kinds = ", ".join(type(args[i]).__name__ for i in where)
             raise TypeError(
@@ -117,7 +118,3 @@ def _position(argnum: int, count: int) -> int:
 
 def _is_graph(node: Any) -> bool:
     return isinstance(node, Graph)
-
-
-def _differentiable(leaf: Any) -> bool:
-    return jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)

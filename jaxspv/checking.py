@@ -52,7 +52,7 @@ def check(result: _R) -> _R:
     >>> check(jsp.vector_from_entries([1], [2.0], 3)).nse
     1
     """
-    for x in _sparse(result):
+    for x in filter(_is_sparse, jax.tree.leaves(result, is_leaf=_is_sparse)):
         if getattr(x, "overflow", False) is not None and is_concrete(x):
             x.check_invariants()
     for G in jax.tree.leaves(result, is_leaf=_is_graph):
@@ -76,12 +76,6 @@ def _array(x: Any) -> Any:
     """Of NumPy where there is a value: nothing to compile."""
     here = is_concrete(x) and getattr(x, "is_fully_addressable", True)
     return np.asarray(x) if here else jnp.asarray(x)
-
-
-def _sparse(tree: Any):
-    """The sparse objects in it, those of graphs and named tuples too."""
-
-    return [x for x in jax.tree.leaves(tree, is_leaf=_is_sparse) if _is_sparse(x)]
 
 
 def _is_graph(node: Any) -> bool:

@@ -276,7 +276,8 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
             f"{algorithm} needs a sparse matrix or a Graph of jaxspv; got {kind(A)}. "
             "Make one with `from_dense`, `from_scipy`, `from_edges`, ..."
         )
-    _check_square(A)
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"a graph needs a square matrix; got shape {A.shape}.")
     return Graph(_as_csr(algorithm, A))
 
 
@@ -342,11 +343,6 @@ def _derived_jvp(primals, tangents):
         )
     dot = dense_tangent(tangents[2])
     return _derived(*primals), dot if slots is None else dot[slots]
-
-
-def _check_square(A: SparseMatrix) -> None:
-    if A.shape[0] != A.shape[1]:
-        raise ValueError(f"a graph needs a square matrix; got shape {A.shape}.")
 
 
 def _with_transpose(graph: Graph, check: bool) -> Graph:

@@ -15,7 +15,8 @@ from .batching import alike
 
 def is_zero(tangent: Any) -> bool:
     """Whether every leaf of a tangent is known to be zero (or has no tangent at all)."""
-    return all(_is_zero_leaf(leaf) for leaf in jax.tree.leaves(tangent, is_leaf=is_symbolic))
+    leaves = jax.tree.leaves(tangent, is_leaf=is_symbolic)
+    return all(is_symbolic(x) or getattr(x, "dtype", None) == jax.dtypes.float0 for x in leaves)
 
 
 def dense_tangent(tangent: Any) -> Any:
@@ -67,10 +68,6 @@ def is_symbolic(leaf: Any) -> bool:
 def is_inexact(value: Any) -> bool:
     """Whether a value has tangents."""
     return jnp.issubdtype(value.dtype, jnp.inexact)
-
-
-def _is_zero_leaf(leaf):
-    return is_symbolic(leaf) or getattr(leaf, "dtype", None) == jax.dtypes.float0
 
 
 def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: Any) -> Any:

@@ -270,7 +270,8 @@ def k_best(k: int) -> Semiring:
         places = jnp.where((segments >= 0) & (segments < count), segments, count)
 
         def least(v):
-            return jnp.full(count, _top(v), v.dtype).at[places].min(v, mode="drop")
+            top = jnp.inf if jnp.issubdtype(v.dtype, jnp.inexact) else _BIG
+            return jnp.full(count, top, v.dtype).at[places].min(v, mode="drop")
 
         return picked(terms, *_merged(terms, k, least, lambda v: take(v, places)))
 
@@ -285,10 +286,6 @@ def k_best(k: int) -> Semiring:
     name = f"k_best({k})"
     forms = {"by_segments": by_segments, "whole": whole}
     return made(name, add, mul, zero, (*one, one[1]), lift, **forms)
-
-
-def _top(v):
-    return jnp.inf if jnp.issubdtype(v.dtype, jnp.inexact) else _BIG
 
 
 def _merged(terms, k, least, spread):

@@ -60,7 +60,8 @@ def monoid(
     >>> monoid(jnp.maximum).identity_of(jnp.int8)
     array(-128, dtype=int8)
     """
-    if np.ndim(identity) if isinstance(identity, _ARRAYS) else not _is_leaf(identity):
+    leaf = identity is None or jax.tree.structure(identity) == jax.tree.structure(0)
+    if np.ndim(identity) if isinstance(identity, _ARRAYS) else not leaf:
         return _of_tuples(as_binary(op), identity, name, idempotent or selective, check)
     binary = element_by_element(as_binary(op), "op")
     identity, terminal = _number("identity", identity), _number("terminal", terminal)
@@ -78,10 +79,6 @@ def monoid(
 
 
 _ARRAYS = np.ndarray, Array
-
-
-def _is_leaf(value: Any) -> bool:
-    return value is None or jax.tree.structure(value) == jax.tree.structure(0)
 
 
 def _of_tuples(op: BinaryOp, identity: Any, name: Any, idempotent: bool, check: bool) -> Monoid:

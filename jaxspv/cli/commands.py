@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import platform
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._core.eager.compilation_cache import cache_folder
+from .._core.eager.compilation_cache import cache_folder, enable_compilation_cache
 from ..algorithms.bfs.api import bfs
 from ..algorithms.centrality.betweenness import betweenness_centrality
 from ..algorithms.common.sources import path_to
@@ -31,15 +33,16 @@ from .opening import open_graph, vertex_of
 from .output import check_reader, check_writable
 from .output import show as show
 from .running import Run
-from .support import cached, describe_matrix, timed
+from .support import describe_matrix, timed
 
 SAMPLED = 256  # sources of betweenness by default
 
 
 def run(args: argparse.Namespace, *, alone: bool) -> dict[str, Any]:
     """The report of a command; alone: in a process of its own, which caches programs on disk."""
-    if alone:
-        cached()
+    if alone and os.environ.get("JAXSPV_COMPILATION_CACHE") != "0":
+        with contextlib.suppress(OSError):  # of a folder that cannot be written to
+            enable_compilation_cache()
     try:
         return COMMANDS[args.command](args)
     except NegativeCycleError as error:

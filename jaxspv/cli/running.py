@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from .._core.platforms import inside, situation
 from ..algebra.monoids import min_
 from ..checking import check
 from ..construct.from_arrays import from_edges
+from ..explaining import explain
 from ..formats import SparseMatrix
 from ..graph import prepare
 from ..io.matrix_market import mirrored
 from .opening import open_graph, vertex_of
 from .output import check_output, save_table
-from .support import out_degrees, plan_of, reached_edges, timed, what_ran
+from .support import out_degrees, platform, reached_edges, timed, what_ran
 
 
 class Run:
@@ -60,7 +62,8 @@ class Run:
     def call(self, algorithm: Callable[..., Any], *operands: Any, **options: Any) -> Any:
         """The result of an algorithm on the graph, timed."""
         how = {"backend": self.args.backend, "method": self.args.method, **options}
-        self.plan = plan_of(algorithm.__name__, self.G, *operands, **how)
+        with inside(situation().on(platform())):  # forms for other platforms are not traced
+            self.plan = explain(algorithm.__name__, self.G, *operands, **how)
         self.timing, result = timed(lambda: algorithm(self.G, *operands, **how), self.args.repeat)
         return result
 

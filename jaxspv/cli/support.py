@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import statistics
 import sys
 import threading
@@ -16,10 +15,7 @@ import jax
 import numpy as np
 import scipy  # its modules are imported when they are first used
 
-from .._core.eager.compilation_cache import enable_compilation_cache
 from .._core.operations.plan import Plan
-from .._core.platforms import inside, situation
-from ..explaining import explain
 from ..formats import SparseMatrix
 from ..graph import Graph
 from ..interop.labels import symmetry
@@ -78,13 +74,6 @@ def out_degrees(G: Graph) -> np.ndarray:
     return np.diff(np.asarray(G.out.indptr))
 
 
-def cached() -> None:
-    """Caches compiled programs on disk, unless JAXSPV_COMPILATION_CACHE is 0 or writing fails."""
-    if os.environ.get("JAXSPV_COMPILATION_CACHE") != "0":
-        with contextlib.suppress(OSError):
-            enable_compilation_cache()
-
-
 def reached_edges(G: Graph, reached: np.ndarray) -> int:
     """Edges out of reached vertices: each undirected one once on a symmetric graph."""
     degrees = out_degrees(G)
@@ -99,12 +88,6 @@ def reached_edges(G: Graph, reached: np.ndarray) -> int:
 def platform() -> str:
     """The name, as programs are lowered for it, of this process's default device."""
     return {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend())
-
-
-def plan_of(name: str, *operands: Any, **choice: Any) -> Plan:
-    """The plan of a call on the default device; forms for other platforms are not traced."""
-    with inside(situation().on(platform())):
-        return explain(name, *operands, **choice)
 
 
 def what_ran(plan: Plan) -> dict[str, Any]:

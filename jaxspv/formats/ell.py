@@ -34,13 +34,6 @@ def check_padding(format: str, slots: int, entries: int, instead: str) -> None:
         )
 
 
-def without_padding(A: SparseMatrix) -> COO:
-    """The entries of padded rows as sorted triplets; eagerly in the capacity that they need."""
-    row, col = A.rowcol()
-    coo = sort_coo(COO(A.data, row, col, A.overflow, A.shape, False, A.unique))[0]
-    return coo.trim() if is_eager(coo) else coo
-
-
 class PaddedRows(SparseMatrix):
     """The base of ELL and SELL: padded rows; the column of padding is the number of columns."""
 
@@ -68,7 +61,10 @@ class PaddedRows(SparseMatrix):
         return dataclasses.replace(self, **changed)  # pyright: ignore[reportArgumentType]
 
     def to_coo(self) -> COO:
-        return without_padding(self)
+        row, col = self.rowcol()
+        coo = COO(self.data, row, col, self.overflow, self.shape, False, self.unique)
+        coo = sort_coo(coo)[0]
+        return coo.trim() if is_eager(coo) else coo
 
 
 @register

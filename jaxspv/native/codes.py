@@ -50,15 +50,12 @@ def codes(semiring: Any, dtype: Any, flip: bool = False) -> Any:
         return None
     add = ADD.get(str(semiring.add.atomic(dtype)))
     mul = MUL.get(semiring.mul.fn)
-    if add is None or mul is None or (logical(semiring) and not truth):
+    # They make truth values of anything.
+    logical = semiring.add.dtypes == "b" or semiring.mul.fn in (jnp.logical_and, jnp.logical_or)
+    if add is None or mul is None or (logical and not truth):
         return None
     mul = FLIPPED.get(mul, mul) if flip else mul
     few = (FIRST, SECOND, PAIR) if truth else (TIMES, FIRST, SECOND, PAIR)
     if truth and (add == ADD["add"] or mul in (MIN_EXTEND, MAX_EXTEND)):
         return None
     return {"add": add, "mul": mul} if mul in (*few, *SELECTING.get(add, ())) else None
-
-
-def logical(semiring: Any) -> bool:
-    """Whether `add` or `mul` makes truth values of anything."""
-    return semiring.add.dtypes == "b" or semiring.mul.fn in (jnp.logical_and, jnp.logical_or)

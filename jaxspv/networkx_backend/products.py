@@ -72,13 +72,9 @@ def _mutual(A: CSR, T: CSR) -> jax.Array:
     return mxv(both, jnp.ones(A.shape[1], both.dtype))
 
 
-def closed_walks(graph: Graph) -> np.ndarray:
-    """(n,) the diagonal of A^3 for a symmetric A: two for every triangle, weighed by its edges."""
-    return np.asarray(_closed_walks(graph))
-
-
 @jax.jit
-def _closed_walks(graph: Graph) -> jax.Array:
+def closed_walks(graph: Graph) -> jax.Array:
+    """(n,) the diagonal of A^3 for a symmetric A: two for every triangle, weighed by its edges."""
     A = graph.out
     paths = mxm(A, A, plus_times, mask=structure(A), nse=A.nse)
     closed = ewise_mult(paths, A, times)

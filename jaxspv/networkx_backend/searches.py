@@ -22,19 +22,15 @@ from .views import pattern, weighted
 SOURCES_OF_BFS, SOURCES_OF_SSSP = 64, 16  # in one call
 
 
-def levels(G: ConvertedGraph, source: int, target: int | None = None) -> np.ndarray:
-    """(n,) hops; -1: unreached, or beyond the target."""
-    until = None if target is None else reached(target)
-    found = check(bfs(pattern(G), source, until=until, parents=False))
+def levels(G: ConvertedGraph, source: int) -> np.ndarray:
+    """(n,) hops; -1: unreached."""
+    found = check(bfs(pattern(G), source, parents=False))
     return np.asarray(found.levels)[: len(G)]
 
 
-def bfs_tree(
-    G: ConvertedGraph, source: int, target: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) hops and parents."""
-    until = None if target is None else reached(target)
-    found = check(bfs(pattern(G), source, until=until))
+def bfs_tree(G: ConvertedGraph, source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) hops and parents of a search that ends at the target."""
+    found = check(bfs(pattern(G), source, until=reached(target)))
     return np.asarray(found.levels)[: len(G)], np.asarray(found.parents)[: len(G)]
 
 

@@ -17,12 +17,6 @@ def caches() -> pathlib.Path:
     return pathlib.Path(named) / "jaxspv"
 
 
-def default_cache_folder() -> pathlib.Path:
-    """`$JAX_COMPILATION_CACHE_DIR`, or jaxspv's folder among the user's caches."""
-    named = os.environ.get("JAX_COMPILATION_CACHE_DIR")
-    return pathlib.Path(named) if named else caches()
-
-
 def cache_folder() -> str | None:
     """The folder of the cache of compiled programs, or None."""
     return jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
@@ -53,7 +47,8 @@ def enable_compilation_cache(path: str | os.PathLike[str] | None = None) -> str:
     True
     >>> jax.config.update("jax_compilation_cache_dir", None)  # off again
     """
-    folder = default_cache_folder() if path is None else pathlib.Path(path)
+    named = os.environ.get("JAX_COMPILATION_CACHE_DIR") if path is None else path
+    folder = pathlib.Path(named) if named else caches()
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"`path` must be a folder that can be written to; got {folder}.")

@@ -168,19 +168,12 @@ def betweenness_centrality(
     chosen = np.arange(n, dtype=np.int32) if every else check_source(sources, n, "sources")
     if chosen.ndim != 1:
         raise ValueError(f"`sources` must be a 1-D array of vertices; got shape {chosen.shape}.")
-    kind = {"normalized": normalized, "directed": directed}
+    kind = normalized, directed
     how = {"weighted": weighted, "endpoints": endpoints, "backend": backend, "method": method}
-    return one_program(_scaled, graph, chosen, every=every, kind=_Kind(**kind), **how)
+    return one_program(_scaled, graph, chosen, every=every, kind=kind, **how)
 
 
-class _Kind(NamedTuple):
-    """What the sums over sources are scaled for."""
-
-    normalized: bool
-    directed: bool
-
-
-def _scaled(graph: Graph, sources: Array, *, every: bool, kind: _Kind, endpoints: bool, **how):
+def _scaled(graph: Graph, sources: Array, *, every: bool, kind: Any, endpoints: bool, **how):
     found = op(graph, sources, endpoints=endpoints, **how)
     given = vertices_of(graph), None if every else sources, graph.n
     factor = _scale(*given, *kind, endpoints=endpoints, dtype=found.scores.dtype)

@@ -79,7 +79,9 @@ class Automaton:
         data = take(self.data, order)
         if len(key) < len(order):
             if semiring.add.of_tuples:  # edges of another kind than sums, as in `k_best`
-                data = multiplied(semiring, _many(one_of(semiring), len(order)), data)
+                one = jax.tree.map(jnp.asarray, one_of(semiring))
+                one = jax.tree.map(lambda v: jnp.broadcast_to(v, (len(order), *v.shape)), one)
+                data = multiplied(semiring, one, data)
             slots = jnp.asarray(slot[order], jnp.int32)
             data = semiring.add.segment_scan(data, slots, len(key), sorted=True)
         return A.with_data(data)
@@ -288,10 +290,6 @@ def _useful(source: np.ndarray, target: np.ndarray, final: np.ndarray):
     kept = np.flatnonzero(useful[source] & useful[target])
     rank = (np.cumsum(useful) - 1).astype(np.int32)
     return kept, rank[source[kept]], rank[target[kept]], rank[final], int(useful.sum())
-
-
-def _many(value: Any, count: int) -> Any:
-    return jax.tree.map(lambda v: jnp.broadcast_to(v, (count, *np.shape(v))), value)
 
 
 def _known(A: Automaton, *names: str) -> list[np.ndarray]:

@@ -13,12 +13,6 @@ from ..._core.platforms import situation
 from ...ops.products.common.expand import SelectedRows
 
 
-def sizes() -> tuple[int, int]:
-    """Vertices of a frontier, and edges of theirs, that are followed together: on a CPU few, where
-    work takes time and programs start in microseconds."""
-    return (2**7, 2**9) if situation().platforms == {"cpu"} else (2**14, 2**16)
-
-
 class Edges(NamedTuple):
     """A chunk of edges; slots beyond the last edge have `valid` false and any other value.
 
@@ -112,9 +106,12 @@ def for_edges(
 
     `begin(carry, vertices, valid)` is called for each block of vertices before their edges; it
     returns the carry, and (bool) of which of them the edges are visited.
-    together: the most vertices and edges at a time; None: `sizes()`.
+    together: the most vertices and edges at a time; None: few on a CPU, where work takes time and
+    programs start in microseconds.
     """
-    vertices, edges = sizes() if together is None else together
+    if together is None:
+        together = (2**7, 2**9) if situation().platforms == {"cpu"} else (2**14, 2**16)
+    vertices, edges = together
     block, chunk = min(queue.items.shape[0], vertices), min(nse, edges)
 
     def of_block(c):

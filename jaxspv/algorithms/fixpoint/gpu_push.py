@@ -78,7 +78,8 @@ def _is_addition(call: Call) -> bool:
 def persistent(call: Call) -> tuple[Array, Array, Array, Array]:
     """(x, iterations, converged, status) of one launch."""
     semiring, graph, x0, *_ = call
-    layout = _layout_of(graph) or {}
+    own = graph.layouts.get("fixpoint")
+    layout = (own and own.push) or graph.layouts.get("sssp", {})
     out, delta = graph.out, None
     of_lengths = semiring.add.op is operators.minimum and semiring.mul.fn in _SUMS
     if of_lengths and graph.dtype == x0.dtype and "widths" in layout:
@@ -93,13 +94,6 @@ def persistent(call: Call) -> tuple[Array, Array, Array, Array]:
         prepared=layout.get("pallas"),
     )
     return x, rounds, rounds < most_rounds(graph.n), status
-
-
-def _layout_of(graph: Graph) -> Any:
-    """What `prepare` made for shortest paths, or for a fixpoint."""
-    layout = graph.layouts.get("fixpoint")
-    own = None if layout is None else layout.push
-    return graph.layouts.get("sssp") if own is None else own
 
 
 def push_layout(graph: Graph) -> Any:

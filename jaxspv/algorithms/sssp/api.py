@@ -17,7 +17,7 @@ from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow
-from ...graph import Graph, as_graph
+from ...graph import as_graph
 from ...shapes import Bool, Count, Int, Matrix, Num, Real, Sources
 from ...until import Until, check_until, iteration_limit
 from ..common.sources import check_source, over, path_to
@@ -210,7 +210,11 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
     how = {"parents": parents, "deterministic": deterministic}
     if delta is not None:
         layout = graph.layouts.get("sssp")
-        negative = layout["negative"] if layout else _any_negative(graph)
+        if layout:
+            negative = layout["negative"]
+        else:
+            valid = jnp.arange(graph.nse) < graph.out.count
+            negative = jnp.any(valid & (graph.data < 0))
         return _in_one_launch(graph, source, until, delta.kernel, negative, **how)
     width = traced_kernel_delta(graph.out.indptr, graph.data)
     return lax.cond(
@@ -240,11 +244,6 @@ def _in_one_launch(graph, source, until, width, negative, *, parents, determinis
     )
     distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
     return SSSP(distances, tree, steps, ~negative, overflow(OutEdges.of(out), distances), status)
-
-
-def _any_negative(graph: Graph) -> Array:
-    valid = jnp.arange(graph.nse) < graph.out.count
-    return jnp.any(valid & (graph.data < 0))
 
 
 def _asked(graph, source, until, found, parents: bool, deterministic: bool):
@@ -303,21 +302,17 @@ def _relaxation(graph, source, until, delta, *, parents, deterministic, max_step
 
 
 def _run(graph, source, until, delta, *, parents, deterministic, max_steps):
+    def stop(step, distances, settled_threshold, frontier_size):
+        reached = [distances[jnp.asarray(node)] < settled_threshold for node in until.targets()]
+        return until.holds(iteration=step, reached=reached, unchanged=frontier_size == 0)
+
     paths = search(
         OutEdges.of(graph.out),
         source,
         delta=delta,
-        stop=None if until is None else _stop(until),
+        stop=None if until is None else stop,
         max_steps=max_steps,
     )
     found = paths.distances, paths.parents
     distances, tree = _asked(graph, source, until, found, parents, deterministic)
     return SSSP(distances, tree, paths.steps, paths.converged, paths.overflow, jnp.int32(0))
-
-
-def _stop(until):
-    def stop(step, distances, settled_threshold, frontier_size):
-        reached = [distances[jnp.asarray(node)] < settled_threshold for node in until.targets()]
-        return until.holds(iteration=step, reached=reached, unchanged=frontier_size == 0)
-
-    return stop

@@ -49,11 +49,6 @@ def below(draw: Array, bound: Array) -> Array:
     return (high * large + (middle >> 16) + carried).astype(jnp.int32)
 
 
-def threshold(odds: float) -> int:
-    """The number of 31-bit draws that a probability takes; for `draw >> 1 < threshold`."""
-    return min(max(round(odds * 2**31), 0), 2**31)
-
-
 def _log2_of(whole: Array, mantissa: Array, unit: int) -> Array:
     """`(whole + log2(1 + mantissa / 2^31)) 2^unit` of a mantissa below 2^31, by a table."""
     table = np.round(np.log2(1 + np.arange(2**STEPS + 1) / 2**STEPS) * 2**unit).astype(np.uint32)

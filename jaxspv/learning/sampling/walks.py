@@ -16,7 +16,7 @@ from ...generators.graphs import check_key, check_size
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import take
 from ...shapes import Int, Key, Matrix, Sources
-from .neighbors import below, bits, check_nodes, rows_of, threshold
+from .neighbors import below, bits, check_nodes, rows_of
 
 MISSED = 24.0  # a step is accepted but for odds of e^-24
 MOST_TRIALS = 4096
@@ -92,7 +92,8 @@ def _neighbour(G: Graph, first: Array, degree: Array, draw: Array) -> Array:
 def _biased(key, G: Graph, before, first, degree, p, q) -> Array:
     """A uniform neighbour, accepted with odds in proportion to its bias; again until it is."""
     most = max(1 / p, 1.0, 1 / q)
-    back, near, away = (jnp.uint32(threshold(odds / most)) for odds in (1 / p, 1.0, 1 / q))
+    # the number of 31-bit draws that a probability takes
+    back, near, away = (jnp.uint32(round(odds / most * 2**31)) for odds in (1 / p, 1.0, 1 / q))
     trials = min(math.ceil(MISSED * most / min(1 / p, 1.0, 1 / q)), MOST_TRIALS)
     low, count = rows_of(G, before)
 

@@ -35,11 +35,6 @@ def strong_membership(G: ConvertedGraph) -> np.ndarray:
     return G.once("strong", lambda: np.asarray(strong_of(pattern(G)).labels)[: len(G)])
 
 
-def is_strong(G: ConvertedGraph) -> bool:
-    """Whether the first vertex reaches all and is reached from all."""
-    return all((levels(way, 0) >= 0).all() for way in (G, G.reverse()))
-
-
 def _count(G: ConvertedGraph, members: Callable = membership) -> int:
     return int(np.count_nonzero(members(G) == np.arange(len(G))))
 

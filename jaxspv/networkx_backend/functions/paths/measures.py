@@ -14,8 +14,8 @@ from ...graph import ConvertedGraph
 from ...products import degrees
 from ...registry import enter, implements
 from ...results import check_not_null, labels, vertex
-from ...searches import all_distances, all_levels
-from ..connectivity.components import is_strong, membership
+from ...searches import all_distances, all_levels, levels
+from ..connectivity.components import membership
 
 
 def _rows(
@@ -112,7 +112,9 @@ def average_shortest_path_length(G, weight=None, method=None):
 
 
 def _connected(G: ConvertedGraph) -> bool:
-    return is_strong(G) if G.is_directed() else not membership(G).any()
+    if not G.is_directed():
+        return not membership(G).any()
+    return all((levels(way, 0) >= 0).all() for way in (G, G.reverse()))  # from the first vertex
 
 
 def _total(G: ConvertedGraph, weight: str | None) -> float:
@@ -179,7 +181,8 @@ def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None)
 @implements
 def harmonic_centrality(G, nbunch=None, distance=None, sources=None):
     """The sum of 1 / distance from the sources to each node."""
-    ends, starts = (_vertices(G, nodes) for nodes in (nbunch, sources))
+    chosen = ({G.index[node] for node in G.nbunch_iter(nodes)} for nodes in (nbunch, sources))
+    ends, starts = (np.array(sorted(vertices), np.int64) for vertices in chosen)
     total = np.zeros(len(G))
     if len(ends) < len(starts):
         for v, far in _rows(G.reverse(), distance, ends):
@@ -188,10 +191,6 @@ def harmonic_centrality(G, nbunch=None, distance=None, sources=None):
         for _, far in _rows(G, distance, starts):
             total += _inverse(far)
     return dict(zip(labels(G, ends), total[ends].tolist(), strict=True))
-
-
-def _vertices(G: ConvertedGraph, nodes: Any) -> np.ndarray:
-    return np.array(sorted({G.index[node] for node in G.nbunch_iter(nodes)}), np.int64)
 
 
 @implements

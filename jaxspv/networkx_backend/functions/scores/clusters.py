@@ -47,7 +47,7 @@ def _coefficients(G: ConvertedGraph, weight: str | None) -> dict:
     if weight is None and not G.is_directed():
         walks = 2.0 * triangle_counts(G)
     else:
-        walks = closed_walks(_symmetric(G, weight))[: len(G)]
+        walks = np.asarray(closed_walks(_symmetric(G, weight)))[: len(G)]
     if G.is_directed():
         loops = np.bincount(G.row[G.row == G.col], minlength=len(G))
         total = np.bincount(G.row, minlength=len(G)) + np.bincount(G.col, minlength=len(G))

@@ -109,12 +109,11 @@ def _traced(M, X, transposed, semiring, mask, accum, out, *, how: _How) -> Array
         flip=how.flip,
     )
     Y = jnp.moveaxis(Y.reshape(shape), 0, inner)
-    options = Options(mask, accum, out, how.replace)
-    return written(Y, semiring, options, lambda: _rows_with_entries(M), how.flip)
 
+    def with_entries():
+        return jnp.zeros(M.shape[0], bool).at[M.rowcol()[0]].set(True, mode="drop")
 
-def _rows_with_entries(M: SparseMatrix) -> Array:
-    return jnp.zeros(M.shape[0], bool).at[M.rowcol()[0]].set(True, mode="drop")
+    return written(Y, semiring, Options(mask, accum, out, how.replace), with_entries, how.flip)
 
 
 def written(

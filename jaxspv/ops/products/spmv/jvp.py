@@ -40,15 +40,11 @@ def _types(indptr, indices, semiring, data, x, y, *, flip):
 op = Operation("winning entries", types=_types, internal=True)
 
 
-def _terms(semiring, data, out, inner, values, flip):
-    return semiring.add.admit(product(semiring, data, out, inner, values, flip=flip))
-
-
 @op.register("segments")
 def _by_segments(indptr, indices, semiring, data, x, y, *, flip):
     out = search_rows(indptr, indices.shape[0])
-    terms = _terms(semiring, data, out, indices, take(x, indices), flip)
-    return winners(semiring.add, terms, out, y)
+    terms = product(semiring, data, out, indices, take(x, indices), flip=flip)
+    return winners(semiring.add, semiring.add.admit(terms), out, y)
 
 
 def _refuse(indptr, indices, semiring, data, x, y, *, flip) -> str | None:

@@ -29,7 +29,6 @@ import functools
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from .rows.flatten import flatten
 from .rows.worklist import FOURTH, MORE, THIRD, Worklist
@@ -70,8 +69,6 @@ def cores(
     """(core numbers int32[n], the largest, status int32) of a symmetric graph; self loops do not
     count."""
     n = indptr.shape[0] - 1
-    if n == 0:
-        return jnp.zeros(0, jnp.int32), jnp.int32(0), jnp.int32(0)
     capacity, form = Worklist.capacity(n, indices.shape[0]), grid.form()
 
     def kernel(k, m):

@@ -23,7 +23,6 @@ of one CTA 1.6; an order that does not look at edges 3% more. SciPy 18 to 28.
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from .rows.flatten import flatten
 from .rows.worklist import MORE, Worklist
@@ -62,8 +61,6 @@ def strong(
     a vertex of the largest component.
     """
     n = indptr.shape[0] // 2 - 1
-    if n == 0:
-        return jnp.zeros(0, jnp.int32), jnp.int32(0)
     capacity = Worklist.capacity(2 * n, indices.shape[0])
 
     def kernel(k, m):

@@ -62,9 +62,6 @@ def bfs(
     that is no vertex reaches nothing.
     """
     n = graph.n
-    if n == 0:
-        empty = jnp.zeros(0, jnp.int32)
-        return empty, empty if parents else None, jnp.int32(0), jnp.int32(0)
     prepared = prepared or {}
     low = "adjacency" in prepared
     quads = prepared["adjacency"].shape[1] // 4 if low else 0

@@ -22,7 +22,6 @@ import operator
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from ..layouts.adjacency import Adjacency
 from ..simt.device import DEFAULT_GRID, Grid
@@ -77,9 +76,6 @@ def bfs_sources(
     n, count = graph.n, sources.shape[0]
     if not 0 < count <= SOURCES:
         raise ValueError(f"sources has {count} entries: from 1 to {SOURCES} fit into a word")
-    if n == 0:
-        empty = jnp.zeros((count, 0), jnp.int32)
-        return empty, empty if parents else None, jnp.int32(0)
     graph = graph.in_both_directions(symmetric)
     every = -1 if count == 32 else (1 << count) - 1
     c = Problem(n, count, every, parents, alpha, pull=graph.in_indices is not None)

@@ -105,9 +105,6 @@ def tile_bfs(
     n, nt, rule, _, trace = search
     if nt not in (32, 64):
         raise ValueError(f"`nt` must be 32 or 64; got {nt}.")
-    if n == 0:
-        nothing = jnp.full((trace, TRACE_WORDS), -1, jnp.int32)
-        return jnp.zeros(0, jnp.int32), jnp.int32(0), jnp.int32(0), nothing
     targets = jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets)
     tiles = -(-n // nt)
     c = Problem(

@@ -30,7 +30,6 @@ usroads-48 37 (39); searches from vertices with a smaller neighbour alone: 74, 3
 import functools
 
 import jax
-import jax.numpy as jnp
 
 from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid
@@ -61,9 +60,6 @@ def components(
     checked. thin: one pass over all edges; None: by their number.
     """
     n = indptr.shape[0] - 1
-    if n == 0:
-        return jnp.zeros(0, jnp.int32), jnp.int32(0), jnp.int32(0)
-
     if thin is None:
         thin = indices.shape[0] < THIN * n
     steps = _all_edges if thin else _sampled

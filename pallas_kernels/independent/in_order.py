@@ -69,8 +69,6 @@ def coloring(
     for `limit` times without success.
     """
     n, form = indptr.shape[0] - 1, grid.form(threads=512)
-    if n == 0:
-        return jnp.zeros(0, jnp.int32), jnp.int32(0)
     capacity = indices.shape[0] // PIECE + indices.shape[0] // LONG + 1  # each row's last is short
 
     def kernel(k, m):

@@ -30,7 +30,7 @@ from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import CONTROL_WORDS, launch
 from ..simt.scalar_jaxpr import KINDS, evaluate, trace
 from . import spmspv_small
-from .sparse_result import ATOMIC, SparseResult, accumulator_dtype, shared_words
+from .sparse_result import SparseResult, accumulator_dtype, shared_words
 
 THREADS = 1024
 PIECES = 40  # control word: pieces of long ranges
@@ -259,8 +259,6 @@ def _entries(k, c, g, y, places, valid, first_row, first_col):
 
 def _fixed(data, x, result, listed):
     """The fields of `_Job`; listed: what ranges are cut from."""
-    if result.add not in ATOMIC:
-        raise ValueError(f"`add` must be one of {ATOMIC}; got {result.add!r}.")
     mul = trace(result.mul, data.dtype, x.data.dtype)
     dtype = mul.out_avals[0].dtype
     kinds = KINDS[dtype.name], KINDS[jnp.dtype(x.data.dtype).name]

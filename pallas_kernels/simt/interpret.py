@@ -303,9 +303,6 @@ class Lockstep(Simt):
     def clock(self):
         return self.const(0)
 
-    def pause(self, nanoseconds):
-        pass
-
 
 def run(job, devices):
     """Runs a `launch.Job`; returns its outputs (NumPy arrays), then `inout` as it left them.

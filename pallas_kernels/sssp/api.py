@@ -57,14 +57,8 @@ def sssp(
 
 def search(graph, source, delta, prepared, targets, rule: Rule, config: Config | None) -> Any:
     """`sssp`, and (splits of the far queue, entries of the near queue relaxed)."""
-    indptr, _, weights = graph
-    n, rule = indptr.shape[0] - 1, rule._replace(real=weights.dtype == jnp.float32)
-    if weights.dtype not in (jnp.float32, jnp.int32):
-        raise TypeError(f"weights are {weights.dtype}: the kernel takes float32 or int32")
-    zero = jnp.int32(0)
-    if n == 0:
-        tree = jnp.zeros(0, jnp.int32) if rule.parents else None
-        return jnp.zeros(0, weights.dtype), tree, zero, zero, zero, zero
+    weights = graph[2]
+    rule = rule._replace(real=weights.dtype == jnp.float32)
     operands = {
         "source": jnp.atleast_1d(source).astype(jnp.int32),
         "delta": jnp.atleast_1d(delta).astype(weights.dtype),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from pallas_kernels.products.spmspv import ATOMIC, Entries, Result, Tiles, spmspv_push, spmspv_tile
+from pallas_kernels.products.sparse_result import ATOMIC
+from pallas_kernels.products.spmspv import Entries, Result, Tiles, spmspv_push, spmspv_tile
 from pallas_kernels.simt import scalar_jaxpr
 
 from ....formats import Tiled

@@ -21,7 +21,7 @@ from jax.sharding import PartitionSpec
 from .._core.platforms import using
 from ..algebra.monoids import Monoid
 from ..formats import CSR
-from .partition import WORD, Partition
+from .partition import Partition
 
 
 class Local(NamedTuple):
@@ -66,20 +66,20 @@ class Local(NamedTuple):
         return _folded(partial, self.part.row_axes, self.part.grid[0], add)
 
     def bits_along_rows(self, piece: Array) -> Array:
-        """`along_rows` of a set of places, 32 a word."""
-        return _as_words(piece, self.part.col_axes, self.along_rows)
+        """`along_rows` of a set of places, 8 a byte."""
+        return _as_bytes(piece, self.part.col_axes, self.along_rows)
 
     def bits_along_cols(self, piece: Array) -> Array:
-        """`along_cols` of a set of places, 32 a word."""
-        return _as_words(piece, self.part.row_axes, self.along_cols)
+        """`along_cols` of a set of places, 8 a byte."""
+        return _as_bytes(piece, self.part.row_axes, self.along_cols)
 
     def fold_rows_of_bits(self, partial: Array) -> Array:
-        """`fold_rows` of a set of rows by union, 32 places a word."""
-        return _as_words(partial, self.part.col_axes, self.fold_rows_of_words)
+        """`fold_rows` of a set of rows by union, 8 places a byte."""
+        return _as_bytes(partial, self.part.col_axes, self.fold_rows_of_words)
 
     def fold_cols_of_bits(self, partial: Array) -> Array:
-        """`fold_cols` of a set of columns by union, 32 places a word."""
-        return _as_words(partial, self.part.row_axes, self.fold_cols_of_words)
+        """`fold_cols` of a set of columns by union, 8 places a byte."""
+        return _as_bytes(partial, self.part.row_axes, self.fold_cols_of_words)
 
     def fold_rows_of_words(self, partial: Array) -> Array:
         """`fold_rows` of words by `or`."""
@@ -118,20 +118,8 @@ class Local(NamedTuple):
         return jax.tree.map(lambda v: v.at[self.positions].get(mode="promise_in_bounds"), values)
 
 
-def packed(bits: Array) -> Array:
-    """Words of 32 bits; k a multiple of 32."""
-    weights = jnp.left_shift(jnp.uint32(1), jnp.arange(WORD, dtype=jnp.uint32))
-    return jnp.sum(jnp.where(bits.reshape(-1, WORD), weights, jnp.uint32(0)), 1, dtype=jnp.uint32)
-
-
-def unpacked(words: Array) -> Array:
-    """The bits of words."""
-    shifts = jnp.arange(WORD, dtype=jnp.uint32)
-    return ((words[:, None] >> shifts) & 1).astype(bool).reshape(-1)
-
-
-def _as_words(bits: Array, axes: tuple[str, ...], send: Callable[[Array], Array]) -> Array:
-    return unpacked(send(packed(bits))) if axes else bits
+def _as_bytes(bits: Array, axes: tuple[str, ...], send: Callable[[Array], Array]) -> Array:
+    return jnp.unpackbits(send(jnp.packbits(bits))).astype(bool) if axes else bits
 
 
 def on_mesh(

@@ -113,7 +113,10 @@ class Monoid(Algebraic):
                 f"values of the monoid `{self.name}` are {want.value!r} and the like, with leaves "
                 f"of shapes {shapes}; got {tree} with {[x.shape for x in leaves]}."
             )
-        found = [_elements_of(i, v.dtype) for i, v in zip(want.leaves, leaves, strict=True)]
+        found = []
+        for value, leaf in zip(want.leaves, leaves, strict=True):
+            each = [value_of(v.item(), leaf.dtype) for v in value.reshape(-1)]
+            found.append(np.array(each, leaf.dtype).reshape(value.shape))
         return jax.tree.unflatten(tree, found)
 
     def accepts(self, dtype: DTypeLike) -> bool:
@@ -309,12 +312,6 @@ class Monoid(Algebraic):
     ) -> Shaped[Array, " k"]:
         """Inclusive scan of `terms` that starts anew wherever the sorted `segments` change."""
         return scan_runs(self.op, terms, segments, self.identity_of(terms.dtype))
-
-
-def _elements_of(value: np.ndarray, dtype: Any) -> np.ndarray:
-    """`value_of` of every element."""
-    each = [value_of(v.item(), dtype) for v in value.reshape(-1)]
-    return np.array(each, dtype).reshape(value.shape)
 
 
 def value_of(value: Any, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:

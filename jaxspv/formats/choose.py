@@ -110,8 +110,9 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
     if for_ == "mxv":
         return _by_rows(*_places(A), A.shape, on_accelerator(*jax.tree.leaves(A)))
     nt = 16 if for_ == "spmspv" else 64 if max(A.shape) > LARGE else 32
-    tiles, entries = (int(v) for v in _count(*_places(A), A.shape, nt))
-    return _decide(for_, A.shape, nt, tiles, entries)
+    row, col = _places(A)
+    tiles = int(group_concrete(row, col, A.shape, nt).count)
+    return _decide(for_, A.shape, nt, tiles, int(jnp.sum(row < A.shape[0])))
 
 
 def _decide(for_: str, shape: tuple[int, int], nt: int, tiles: int, entries: int) -> FormatChoice:
@@ -175,12 +176,3 @@ def _lengths(row: Array, m: int) -> tuple[Array, ...]:
 def _places(A: SparseMatrix) -> tuple[Array, Array]:
     row, col = (A if isinstance(A, CSR) else A.asformat("csr")).rowcol()
     return row, col
-
-
-@jax.jit
-def _entries(row: Array, extent: int) -> Array:
-    return jnp.sum(row < extent, dtype=jnp.int32)
-
-
-def _count(row: Array, col: Array, shape: tuple[int, int], nt: int) -> tuple[Array, Array]:
-    return group_concrete(row, col, shape, nt).count, _entries(row, shape[0])

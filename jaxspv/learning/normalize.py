@@ -12,10 +12,10 @@ from .._core.eager.programs import one_program
 from .._core.indices import with_pattern
 from .._core.reductions import in_float32
 from ..algebra.operators import first
-from ..formats import CSR
 from ..ops.aggregate import aggregate
 from ..ops.ewise import ewise_add
 from ..ops.reduce import broadcast_rows
+from ..ops.structure import diag
 from ..ops.write_rule.call import matrix
 from ..ops.write_rule.entries import take
 
@@ -113,10 +113,4 @@ def add_self_loops(A: Any, value: Any = 1) -> Any:
     value = jnp.asarray(value).astype(A.dtype)
     if value.shape not in ((), (n,)):
         raise ValueError(f"`value` must be a number or have shape ({n},); got {value.shape}.")
-    return ewise_add(A, _diagonal(jnp.broadcast_to(value, (n,)), A.index_dtype), first)
-
-
-def _diagonal(data: Array, dtype: Any) -> CSR:
-    n = data.shape[0]
-    places = jnp.arange(n + 1, dtype=dtype)
-    return CSR(data, places[:-1], places, jnp.asarray(False), (n, n))
+    return ewise_add(A, diag(jnp.broadcast_to(value, (n,))), first)

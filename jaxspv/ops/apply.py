@@ -133,7 +133,8 @@ def _apply(A, op, scalar, *, bind, weak) -> Any:
 def applied(op: Any, scalar: Any, x: Array, keys: Any, *, bind: str | None, weak: bool) -> Array:
     """What an operator of `bound` makes of values at the places `keys`, one array an axis."""
     scalar = jnp.asarray(scalar)
-    if weak and bind and _same_kind(scalar, x):
+    order = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}  # of dtypes by promotion
+    if weak and bind and order[scalar.dtype.kind] <= order[x.dtype.kind]:
         scalar = scalar.astype(x.dtype)  # a Python number takes the dtype of A, as everywhere
     if bind:
         z = op(scalar, x) if bind == "left" else op(x, scalar)
@@ -153,12 +154,6 @@ def _each(op: Any, z: Any, x: Any) -> Any:
             f"`op` must work element by element; {op!r} gave shape {jnp.shape(z)} for {x.shape}."
         )
     return jnp.asarray(z)
-
-
-def _same_kind(scalar: Any, x: Any) -> bool:
-    """Whether promotion would keep the dtype of x for a Python number."""
-    order = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
-    return order[scalar.dtype.kind] <= order[x.dtype.kind]
 
 
 @overloadable

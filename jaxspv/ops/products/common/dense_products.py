@@ -23,6 +23,12 @@ def is_linear(semiring: Semiring, *operands: Any, **static: Any) -> bool:
     return semiring.mul.fn is jnp.multiply and semiring.add.atomic(jnp.float32) == "add"
 
 
+def is_bilinear(semiring: Semiring, *arrays: Any) -> bool:
+    """Whether a product adds ordinary products of arrays that all have one real dtype."""
+    same = len({x.dtype for x in arrays}) == 1 and jnp.issubdtype(arrays[0].dtype, jnp.floating)
+    return same and is_linear(semiring)
+
+
 # transposed: A.T as a CSR, with its values, for the derivative by X; or None.
 spmm = Operation("spmm", linear=is_linear)  # `spmm(semiring, A, X, transposed, flip=)`
 sddmm = Operation("sddmm", linear=is_linear)  # `sddmm(semiring, A, X, Y)`

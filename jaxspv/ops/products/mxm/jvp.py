@@ -19,6 +19,7 @@ from ....algebra.masks import structure
 from ....algebra.semirings import plus_times
 from ....formats import CSR, SparseMatrix
 from ....formats.csr import sorted_csr
+from ..common.dense_products import is_bilinear
 from ..common.product import safe, take
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
 from .loops.accumulate import cotangents, product_along
@@ -67,9 +68,10 @@ def tangent(primals, tangents, C, *, nse, size, products):
     b, b_dot = _rows(B, B_dot)
     picks, sums = semiring.add.selective, semiring.add.sums_tangents
     o, way = operands(a, b), walk(A, B, nse, size, products, not (picks or sums))
+    ordinary = is_bilinear(semiring, a, b, C) and 0 not in (a.nse, b.nse, C.nse)
     if picks:
         data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way)
-    elif _is_bilinear(semiring, a, b, C) and (not on_gpu(()) or _no_kernels(a, b, C) is None):
+    elif ordinary and (not on_gpu(()) or _no_kernels(a, b, C) is None):
         data = _of_factors((a, b), (a_dot, b_dot), C, way)
     else:
         data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way)
@@ -115,12 +117,6 @@ def _perturbed(semiring, semiring_dot, o, p, x_dot, y_dot):
 
 
 # ---- Ordinary products of one floating dtype: native loops on a CPU, kernels on a GPU ----
-
-
-def _is_bilinear(semiring, a: CSR, b: CSR, C: CSR) -> bool:
-    ordinary = semiring.add.atomic(C.dtype) == "add" and semiring.mul.fn is jnp.multiply
-    same = a.dtype == b.dtype == C.dtype and jnp.issubdtype(C.dtype, jnp.floating)
-    return ordinary and same and 0 not in (a.nse, b.nse, C.nse)
 
 
 def _no_kernels(a: CSR, b: CSR, C: CSR, *_: Any, **__: Any) -> str | None:

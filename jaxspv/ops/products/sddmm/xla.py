@@ -17,8 +17,8 @@ from ....algebra.semirings import Semiring, plus_times
 from ....formats import SparseMatrix
 from ....native.codes import refused
 from ...aggregate import wide
+from ..common.dense_products import is_linear, spmm
 from ..common.dense_products import sddmm as op
-from ..common.dense_products import spmm
 from ..common.product import term_dtype
 from .by_entry import ByEntry, chunk_for
 
@@ -98,8 +98,7 @@ def _pulled(backend, semiring, A, X, Y, g, *, perturbed):
 
 def is_ordinary(semiring: Semiring, X: Array, Y: Array) -> bool:
     """Whether it adds ordinary products of one floating dtype."""
-    plain = semiring.add.atomic(X.dtype) == "add" and semiring.mul.fn is jnp.multiply
-    return plain and X.dtype == Y.dtype and is_inexact(X)
+    return is_linear(semiring) and X.dtype == Y.dtype and is_inexact(X)
 
 
 def by_heads(A: SparseMatrix, data: Array, X: Array) -> Array:

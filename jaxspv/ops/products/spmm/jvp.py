@@ -18,10 +18,9 @@ from jax.custom_derivatives import SymbolicZero
 from ...._core.derivatives import dense_tangent, is_zero
 from ...._core.operation import Operation, typed
 from ....algebra.semirings import plus_times
-from ..common.dense_products import dots
+from ..common.dense_products import dots, is_bilinear
 from ..common.dense_products import spmm as op
 from ..spmv import api as spmv
-from ..spmv.jvp import is_bilinear
 
 HELD = 2**24  # numbers that a block of columns holds
 
@@ -30,7 +29,7 @@ def tangent(primals, tangents, Y, *, flip):
     semiring, A, X, transposed = primals
     if 0 in (A.nse, *A.shape, X.shape[1]):
         return jnp.zeros_like(Y)
-    if not is_bilinear(semiring, A, X, Y):
+    if A.compressed is None or not is_bilinear(semiring, A, X, Y):
         return _by_columns(primals, tangents, Y, flip)
     d, V = (None if is_zero(t) else t for t in (tangents[1].data, tangents[2]))
     return pushed(A, X, d, V, transposed) if d is not None or V is not None else jnp.zeros_like(Y)

@@ -15,7 +15,7 @@ from ...._core.reductions import in_float32, is_narrow
 from ....algebra.semirings import plus_times
 from ....formats import ELL, SELL
 from ....formats.base import serves
-from ..common.dense_products import is_linear, spmm
+from ..common.dense_products import is_bilinear, is_linear, spmm
 from ..common.product import (
     Factors,
     Pairs,
@@ -29,7 +29,7 @@ from ..common.product import (
 from ..row_layouts import bins, diagonals
 from ..row_layouts.diagonals import Diagonals
 from ..row_layouts.layout import Rows
-from .jvp import cotangents, is_bilinear, winning_slots
+from .jvp import cotangents, winning_slots
 from .xla import csr_spmv, ell_spmv, sell_spmv
 
 
@@ -41,7 +41,7 @@ def _tangent(primals, tangents, y, *, flip):
     """
     semiring, A, x, _ = primals
     semiring_dot, A_dot, x_dot, _ = tangents
-    if is_bilinear(semiring, A, x, y):
+    if A.compressed is not None and is_bilinear(semiring, A, x, y):
         d, v = (None if is_zero(t) else t for t in (A_dot.data, x_dot))
         return pushed(A, x, d, v, primals[3]) if d is not None or v is not None else 0 * y
     if A.nse == 0:

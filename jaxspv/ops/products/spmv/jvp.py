@@ -61,17 +61,6 @@ def _in_cpp(indptr, indices, semiring, data, x, y, *, flip):
     return bind.call("winners", slots, indptr, indices, data, x, y, **number)
 
 
-def is_bilinear(semiring: Semiring, A: Any, x: Array, y: Array) -> bool:
-    """Whether `y = A x` adds ordinary products of one floating dtype along a compressed axis."""
-    return (
-        A.compressed is not None
-        and semiring.add.atomic(y.dtype) == "add"
-        and semiring.mul.fn is jnp.multiply
-        and A.dtype == x.dtype == y.dtype
-        and jnp.issubdtype(y.dtype, jnp.floating)
-    )
-
-
 def cotangents(
     product: Any, A: Any, x: Array, w: Array, rows: Arranged | None, values: bool, vector: bool
 ) -> tuple[Array | None, Array | None]:

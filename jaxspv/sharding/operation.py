@@ -64,25 +64,19 @@ def _put(G: ShardedGraph, x: Any, sharding: NamedSharding) -> Array:
     return jnp.asarray(x)
 
 
-def least_weight(G: ShardedGraph) -> float:
-    """The least of the concrete values of a graph, or 0; NaN where one is. Cached."""
+def extreme_weights(G: ShardedGraph) -> tuple[float, ...]:
+    """The least and the largest of the concrete values and 0; NaN where one is. Cached."""
     key = (G.data, G.indptr)
-    return kept(key, "least", lambda: float(one_program(_extreme, *key, largest=False)))
+    return kept(key, "extremes", lambda: tuple(map(float, one_program(_extremes, *key))))
 
 
-def largest_weight(G: ShardedGraph) -> float:
-    """The largest of the concrete values of a graph, or 0; NaN where one is. Cached."""
-    key = (G.data, G.indptr)
-    return kept(key, "largest", lambda: float(one_program(_extreme, *key, largest=True)))
-
-
-def _extreme(data: Array, indptr: Array, *, largest: bool) -> Array:
+def _extremes(data: Array, indptr: Array) -> list[Array]:
     valid = jnp.arange(data.shape[-1]) < indptr[..., -1:]  # padding may hold anything
     values = jnp.where(valid, data, jnp.zeros((), data.dtype))
-    found = (jnp.max if largest else jnp.min)(values, initial=0)
-    floats = found.astype(jnp.promote_types(data.dtype, jnp.float32))
-    # a minimum over devices may leave NaN out
-    return jnp.where(jnp.any(values != values), jnp.nan, floats)
+    nan = jnp.any(values != values)  # a minimum over devices may leave NaN out
+    found = (jnp.min(values, initial=0), jnp.max(values, initial=0))
+    floats = jnp.promote_types(data.dtype, jnp.float32)
+    return [jnp.where(nan, jnp.nan, v.astype(floats)) for v in found]
 
 
 class MeshOperation(Operation):

@@ -17,7 +17,7 @@ from ..._core.reductions import sum_in_double
 from ...algebra.monoids import plus
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.graph import ShardedGraph
-from ...sharding.operation import largest_weight, least_weight, mesh_op, one_kernel_refused
+from ...sharding.operation import extreme_weights, mesh_op, one_kernel_refused
 from ..common.status import finished
 from .api import PageRank, checked_numbers, checked_personalization
 from .jvp import implicit_tangent
@@ -118,7 +118,7 @@ def sharded_pagerank(
     if G.n == 0:
         raise ValueError("pagerank needs at least one vertex.")
     if is_concrete(G.data):
-        least, largest = least_weight(G), largest_weight(G)
+        least, largest = extreme_weights(G)
         if not (least >= 0 and largest < float("inf")):
             raise ValueError(
                 f"weights must be finite and >= 0; they lie between {least} and {largest}."

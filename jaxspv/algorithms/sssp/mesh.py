@@ -17,7 +17,7 @@ from ..._core.pytree import is_concrete
 from ...algebra.monoids import min_, plus
 from ...sharding.exchange import Local, mine, on_mesh
 from ...sharding.graph import ShardedGraph
-from ...sharding.operation import least_weight, mesh_op
+from ...sharding.operation import extreme_weights, mesh_op
 from ...until import check_until, iteration_limit
 from ..bfs.mesh import NO_VERTEX, least_tail, not_in_one_launch, search, smallest_parents
 from ..common.mesh import relaxed
@@ -229,7 +229,7 @@ def sharded_sssp(
     source = check_source(source, G.n)
     negative = False
     if is_concrete(G.data):
-        least = least_weight(G)
+        least, _ = extreme_weights(G)
         negative = least < 0
         if least != least:
             raise ValueError("weights must not be NaN.")

@@ -289,12 +289,16 @@ class SciPyMatrixMethods(SciPyMethods):
     """SciPy's methods that only matrices have."""
 
     def matvec(self, x: Any) -> Any:
-        """`self @ x`; with `rmatvec` what `scipy.sparse.linalg.aslinearoperator` looks for."""
-        return self @ x  # pyright: ignore[reportOperatorIssue]
+        """`self @ x`; with `rmatvec` what `scipy.sparse.linalg.aslinearoperator` looks for.
+
+        Of an array of NumPy a new one: SciPy's solvers write into it.
+        """
+        y: Any = self @ x  # pyright: ignore[reportOperatorIssue]
+        return np.array(y) if isinstance(x, np.ndarray) else y
 
     def rmatvec(self, x: Any) -> Any:
         """`self^H @ x`, the product with the conjugate transpose."""
-        return (x.conj() @ self).conj()
+        return self.T.matvec(x.conj()).conj()  # pyright: ignore[reportAttributeAccessIssue]
 
     def tocoo(self) -> Any:
         """`asformat("coo")`."""

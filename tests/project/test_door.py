@@ -116,6 +116,17 @@ def test_scipy_takes_a_matrix_as_a_linear_operator():
     operator = scipy.sparse.linalg.aslinearoperator(jsp.from_dense(D))
     np.testing.assert_allclose(operator @ np.ones(9), D.sum(1), rtol=1e-6)
     np.testing.assert_allclose(operator.H @ np.ones(7), D.sum(0), rtol=1e-6)
+    np.testing.assert_allclose(operator.H @ np.ones((7, 1)), D.sum(0)[:, None], rtol=1e-6)
+    np.testing.assert_allclose(operator.H @ np.ones((7, 2)), D.sum(0)[:, None] * [1, 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["bicg", "bicgstab", "cg", "cgs", "gmres", "lgmres", "qmr"])
+def test_solvers_of_scipy_take_a_matrix(solver):
+    D = np.random.default_rng(0).random((6, 6)).astype(np.float32)
+    D = D + D.T + 9 * np.eye(6, dtype=np.float32)
+    x, failed = getattr(scipy.sparse.linalg, solver)(jsp.from_dense(D), D.sum(1), rtol=1e-5)
+    assert not failed
+    np.testing.assert_allclose(x, 1, rtol=1e-4)
 
 
 def test_a_matrix_of_scipy_is_an_operand_on_the_right():

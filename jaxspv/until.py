@@ -220,9 +220,7 @@ def iteration_limit(name: str, k: Any) -> Any:
     return low.astype(jnp.int32)
 
 
-def check_until(
-    until: Any, allowed: Iterable[Kind], algorithm: str, n: int | None = None
-) -> Until | None:
+def check_until(until: Any, allowed: Iterable[Kind], algorithm: str, n: int) -> Until | None:
     """`until` if it is None or made of `allowed` conditions.
 
     Args:
@@ -248,7 +246,7 @@ def check_until(
             raise ValueError(
                 f"`until` of {algorithm} understands {', '.join(kinds)}; got {condition!r}."
             )
-    return until if n is None else until.folded(lambda c: _within_graph(c, n))
+    return until.folded(lambda c: _within_graph(c, n))
 
 
 def _within_graph(until: Until, n: int) -> Until:

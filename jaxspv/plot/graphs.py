@@ -33,10 +33,10 @@ def layout(row: np.ndarray, col: np.ndarray, n: int, *, seed: int = 0, steps: in
     return separated(place, gap)
 
 
-def separated(place: np.ndarray, gap: float, *, steps: int = 20) -> np.ndarray:
+def separated(place: np.ndarray, gap: float) -> np.ndarray:
     """The same places; pairs nearer than `gap` are moved away from each other, to be visible."""
     other = ~np.eye(len(place), dtype=bool)
-    for _ in range(steps):
+    for _ in range(20):
         way = place[:, None] - place[None]
         distance = np.sqrt((way**2).sum(-1))
         near = (distance < gap) & other

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -52,11 +52,11 @@ def differs(new: Array, old: Array) -> Array:
     return (new != old) & ((new == new) | (old == old))
 
 
-def distance(new: Array, old: Array, where: Any = True) -> Array:
+def distance(new: Array, old: Array) -> Array:
     """The L1 change as a float32 (float64 for float64); equal infinities are no change."""
     dtype = jnp.promote_types(new.dtype, jnp.float32)
     wide = new.astype(dtype) - old.astype(dtype)
-    return jnp.sum(jnp.where(differs(new, old) & where, jnp.abs(wide), jnp.zeros((), dtype)))
+    return jnp.sum(jnp.where(differs(new, old), jnp.abs(wide), jnp.zeros((), dtype)))
 
 
 def start_of(loop: Loop) -> State:

@@ -43,8 +43,7 @@ def is_sparse(x: Any) -> bool:
     return isinstance(x, (Tuples, Stored, Graph))
 
 
-def present_elements(y: Any, present: Array, like: Any = None) -> Tuples:
+def present_elements(y: Any, present: Array, like: Any) -> Tuples:
     """The elements that are there, numbered by their places."""
     v = from_present(jnp.arange(present.shape[0], dtype=jnp.int32), present)
-    overflow = v.overflow if like is None else v.overflow | like.overflow
-    return Tuples(dataclasses.replace(v, overflow=overflow), y)
+    return Tuples(dataclasses.replace(v, overflow=v.overflow | like.overflow), y)

@@ -281,6 +281,8 @@ def test_from_bcoo_and_bcsr():
     ):
         check(A, np.asarray(dense), np.asarray(dense != 0), capacity=5)
         np.testing.assert_array_equal(A.to_bcoo().todense(), dense)
+        listed = A.asformat("coo").trim()
+        np.testing.assert_array_equal(dense[tuple(listed.indices.T)], listed.data)
     twice = jax_sparse.BCOO((jnp.ones(3), jnp.array([[1, 2], [0, 0], [1, 2]])), shape=(2, 3))
     assert jsp.io.from_bcoo(twice).todense().tolist() == [[1, 0, 0], [0, 0, 2]]
 

@@ -29,6 +29,15 @@ def layers(steps, states):
     return jsp.from_dense(D.astype(np.float32)), D
 
 
+def hubs(n=60):
+    """A sparse graph whose vertices all lead to two of them: its pieces are cut by edges."""
+    rng = np.random.default_rng(0)
+    D = np.triu(rng.random((n, n)) < 1 / n, 1)
+    D[: n // 2, n // 2] = D[:-1, -1] = True
+    D = D * rng.uniform(0.1, 0.3, (n, n))
+    return jsp.from_dense(D.astype(np.float32)), D
+
+
 def star(a):
     return 1 / (1 - a)
 
@@ -46,7 +55,7 @@ WAYS = {
     "until unchanged": {"until": jsp.until.unchanged()},
     "until small": {"until": jsp.until.residual(1e-9) | jsp.until.max_iterations(100)},
 }
-GRAPHS = [acyclic(0), acyclic(2, dense=0.05), layers(4, 3)]
+GRAPHS = [acyclic(0), acyclic(2, dense=0.05), layers(4, 3), hubs()]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -71,9 +80,9 @@ def test_ways_agree_on_acyclic_graphs(way, graph):
     np.testing.assert_allclose(lanes[1], x0, 1e-6)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_gradients(way):
-    A, D = GRAPHS[2] if way == "levels" else GRAPHS[0]
+@pytest.mark.parametrize("way, graph", [("levels", 2), ("levels", 3), *((w, 0) for w in WAYS)])
+def test_gradients(way, graph):
+    A, D = GRAPHS[graph]
     with jax.enable_x64(True):
         A = A.with_data(A.data.astype(np.float64))
         x0 = jnp.linspace(0.5, 1, len(D))

@@ -80,6 +80,19 @@ def test_ways_agree_on_acyclic_graphs(way, graph):
     np.testing.assert_allclose(lanes[1], x0, 1e-6)
 
 
+@pytest.mark.parametrize("format", ["coo", "csc", "ell", "tiled", "twice"])
+def test_formats_and_entries_that_come_twice(format):
+    A, D = GRAPHS[0]
+    if format == "twice":
+        c = A.to_coo()
+        data, row, col = (jnp.concatenate([v, v]) for v in (c.data / 2, c.row, c.col))
+        A = jsp.formats.COO(data, row, col, c.overflow, A.shape, sorted=False, unique=False)
+    else:
+        A = A.asformat(format)
+    found = jsp.closure(A, "plus_times", start=2).x
+    np.testing.assert_allclose(found, np.linalg.inv(np.eye(len(D)) - D)[2], 1e-5, 1e-7)
+
+
 @pytest.mark.parametrize("way, graph", [("levels", 2), ("levels", 3), *((w, 0) for w in WAYS)])
 def test_gradients(way, graph):
     A, D = GRAPHS[graph]

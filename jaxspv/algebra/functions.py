@@ -8,6 +8,7 @@ of a loop, and a program is compiled for each function: so equal ones stand for 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 import types
 import weakref
@@ -71,6 +72,10 @@ class Lifted:
 def lifted(fn: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """`fn` without the traced values that it captures, and these values; `fn(*args)` is then
     `lifted(*args, *values)`."""
+    if isinstance(fn, functools.partial):
+        inner, first, named = fn.func, fn.args, fn.keywords
+        found = lifted(lambda *args: inner(*first, *args, **named))
+        return found if found[1] else (fn, ())
     if not isinstance(fn, types.FunctionType):
         return fn, ()
     values: list[Any] = []

@@ -1,5 +1,6 @@
 """Unary and binary operators: the list of the GraphBLAS C API against NumPy, dtypes, parameters."""
 
+import functools
 import math
 
 import jax
@@ -195,3 +196,16 @@ def test_plain_functions_become_operators():
     assert o.as_binary(lambda x, y: x).name == "<lambda>"
     with pytest.raises(TypeError, match="`op` must be a BinaryOp or a function of two arrays"):
         o.as_binary(3)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_partial_function_of_a_traced_value_is_an_operator():
+    A = jsp.from_dense(np.array([[0.0, 2.0], [3.0, 0.0]], np.float32))
+
+    def total(c):
+        mul = functools.partial(lambda a, b, c: a * b * c, c=c)
+        y = jsp.mxv(A, jnp.ones(2), jsp.semiring(jsp.monoids.plus, mul))
+        return y.sum() + jsp.apply(A, functools.partial(jnp.multiply, c)).data.sum()
+
+    assert jax.jit(total)(3.0) == total(3.0) == 30
+    assert jax.grad(total)(3.0) == jax.jit(jax.grad(total))(3.0) == 10
+    assert jax.vmap(total)(jnp.array([1.0, 2.0])).tolist() == [10, 20]

@@ -152,3 +152,17 @@ def test_wrong_edges_are_refused():
         jax.jit(lambda A: compose(A, A, "min_plus").data)(A)
     with pytest.raises(ValueError, match="`data` alone may be traced"):
         jax.jit(lambda s: automaton(s, [1], [1], final=1).data)(jnp.array([0]))
+
+
+@pytest.mark.parametrize("format", ["coo", "csc", "ell", "tiled", "twice"])
+def test_closure_of_any_format_and_of_entries_that_come_twice(format):
+    D = np.triu(np.random.default_rng(0).uniform(0.2, 0.9, (9, 9)), 1).astype(np.float32)
+    A = jsp.from_dense(D)
+    if format == "twice":
+        c = A.to_coo()
+        data, row, col = (jnp.concatenate([v, v]) for v in (c.data / 2, c.row, c.col))
+        A = jsp.formats.COO(data, row, col, c.overflow, A.shape, sorted=False, unique=False)
+    else:
+        A = A.asformat(format)
+    found = jsp.closure(A, "plus_times", start=2).x
+    np.testing.assert_allclose(found, np.linalg.inv(np.eye(9) - D)[2], 1e-5, 1e-7)

@@ -31,11 +31,9 @@ def layers(steps, states):
 
 def hubs(n=60):
     """A sparse graph whose vertices all lead to two of them: its pieces are cut by edges."""
-    rng = np.random.default_rng(0)
-    D = np.triu(rng.random((n, n)) < 1 / n, 1)
+    D = np.triu(np.random.default_rng(0).random((n, n)) < 1 / n, 1)
     D[: n // 2, n // 2] = D[:-1, -1] = True
-    D = D * rng.uniform(0.1, 0.3, (n, n))
-    return jsp.from_dense(D.astype(np.float32)), D
+    return jsp.from_dense((D * 0.2).astype(np.float32)), D * 0.2
 
 
 def star(a):
@@ -78,19 +76,6 @@ def test_ways_agree_on_acyclic_graphs(way, graph):
     np.testing.assert_allclose(found(A.data), x0 @ want, 1e-4, 1e-5)
     lanes = jax.vmap(found)(jnp.stack([A.data, 0 * A.data]))
     np.testing.assert_allclose(lanes[1], x0, 1e-6)
-
-
-@pytest.mark.parametrize("format", ["coo", "csc", "ell", "tiled", "twice"])
-def test_formats_and_entries_that_come_twice(format):
-    A, D = GRAPHS[0]
-    if format == "twice":
-        c = A.to_coo()
-        data, row, col = (jnp.concatenate([v, v]) for v in (c.data / 2, c.row, c.col))
-        A = jsp.formats.COO(data, row, col, c.overflow, A.shape, sorted=False, unique=False)
-    else:
-        A = A.asformat(format)
-    found = jsp.closure(A, "plus_times", start=2).x
-    np.testing.assert_allclose(found, np.linalg.inv(np.eye(len(D)) - D)[2], 1e-5, 1e-7)
 
 
 @pytest.mark.parametrize("way, graph", [("levels", 2), ("levels", 3), *((w, 0) for w in WAYS)])

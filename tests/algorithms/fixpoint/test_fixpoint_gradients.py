@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import jax.test_util
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from fixpoint_cases import N, rank, weighted
 
@@ -87,3 +88,31 @@ def test_gradients_of_the_widest_product():
     # slots: 0->1, 0->2, 1->2, 2->1; x = (2, 1, 0.8), 2 is reached through 1
     np.testing.assert_allclose(by_data[:4], [2 * 1.8, 0, 1.0, 0], rtol=1e-6)  # and a spare slot
     np.testing.assert_allclose(by_x0[0], 1 + 0.5 + 0.4, rtol=1e-6)
+
+
+def surrogate(slope):
+    """tanh, whose derivative is said to be a constant."""
+    fn = jax.custom_vjp(jnp.tanh)
+    fn.defvjp(lambda v: (jnp.tanh(v), None), lambda _, g: (g * slope,))
+    return fn
+
+
+@pytest.mark.parametrize("slope", [1.0, 10.0])  # equal but for what no primitive shows
+def test_functions_that_differ_in_their_derivatives_or_callbacks_alone(slope):
+    A = jsp.from_edges([0, 1, 2], [1, 2, 0], [0.5, 0.4, 0.3], shape=(3, 3))
+    fn, D = surrogate(slope), np.asarray(A.todense())
+
+    def total(b):
+        update = lambda old, y, i, b, sums: fn(0.1 * y) + b  # noqa: E731
+        return jsp.fixpoint(A, jnp.ones(3), update=update, operands=(b,)).x.sum()
+
+    want = np.linalg.solve((np.eye(3) - 0.1 * slope * D).T, np.ones(3)).sum()
+    np.testing.assert_allclose(jax.grad(total)(0.2), want, rtol=1e-4)
+
+    def on_host(old, y, *_):
+        shape = jax.ShapeDtypeStruct(y.shape, y.dtype)
+        scaled = lambda v: v * np.asarray(slope / 20, v.dtype)  # noqa: E731
+        return 1 + jax.pure_callback(scaled, shape, y, vmap_method="expand_dims")
+
+    want = np.linalg.solve((np.eye(3) - slope / 20 * D).T, np.ones(3))
+    np.testing.assert_allclose(jsp.fixpoint(A, jnp.ones(3), update=on_host).x, want, rtol=1e-5)

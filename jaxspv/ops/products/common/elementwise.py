@@ -36,13 +36,14 @@ MOST_NAMED = 60  # the most characters that the operations' names may take in an
 class Elementwise:
     """A function of vectors and scalars, without the arrays it captures.
 
-    Two are equal where they do the same operations, so that a lambda written anew in every call
-    does not cause a new compilation.
+    Two are equal where they and their derivatives do the same operations and call the same
+    functions of the host, so that a lambda written anew in every call does not cause a new
+    compilation.
     """
 
     def __init__(self, jaxpr: Any):
-        self.jaxpr = jaxpr
-        self._key = _key(jaxpr)
+        self.jaxpr, self._pulled = jaxpr, _pulled(jaxpr)
+        self._key = _key(jaxpr), self._pulled and _closed_key(self._pulled)
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -167,6 +168,48 @@ def _evaluate(
     return read(jaxpr.outvars[0])
 
 
+def _has_rules(jaxpr: Any) -> bool:
+    """Whether a function in it defines its derivative."""
+
+    def inside(eqn):
+        parts = jax.tree.leaves([*eqn.params.values()], is_leaf=lambda v: hasattr(v, "eqns"))
+        return any(_has_rules(part) for part in parts if hasattr(part, "eqns"))
+
+    return any(eqn.primitive.name.startswith("custom") or inside(eqn) for eqn in jaxpr.eqns)
+
+
+def _pulled(jaxpr: Any) -> Any:
+    """How cotangents pass a function in which one defines its derivative, a closed jaxpr; None
+    without such; what equals nothing else where it cannot be traced."""
+    whole = (*jaxpr.constvars, *jaxpr.invars)
+    live = [jnp.issubdtype(v.aval.dtype, jnp.inexact) for v in whole]
+    result = jaxpr.outvars[0].aval
+    if not (_has_rules(jaxpr) and any(live) and jnp.issubdtype(result.dtype, jnp.inexact)):
+        return None
+
+    def pull(cotangent, *values):
+        def fn(*parts):
+            given = iter(parts)
+            full = [next(given) if on else v for v, on in zip(values, live, strict=True)]
+            consts, args = full[: len(jaxpr.constvars)], full[len(jaxpr.constvars) :]
+            return jaxpr_as_fun(ClosedJaxpr(jaxpr, tuple(consts)))(*args)[0]
+
+        parts = [v for v, on in zip(values, live, strict=True) if on]
+        return jax.vjp(fn, *parts)[1](cotangent)
+
+    types = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in (result, *(v.aval for v in whole))]
+    try:
+        return jax.make_jaxpr(pull)(*types)
+    except Exception:  # a rule of the user's: it speaks when it is used
+        return object()
+
+
+def _closed_key(closed: Any) -> Any:
+    if not hasattr(closed, "jaxpr"):
+        return closed
+    return _key(closed.jaxpr), tuple(map(id, closed.consts))
+
+
 def _key(jaxpr: Any) -> Any:
     """A hashable description of a jaxpr: variables by number, parameters by their text."""
     number: dict[Any, int] = {}
@@ -182,7 +225,9 @@ def _key(jaxpr: Any) -> Any:
             if key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
                 inner, consts = inner_of(eqn)
                 yield key, _key(inner), tuple(id(c) for c in consts)
-            elif not callable(value):  # derivative rules: the tangent does not go through these
+            elif key == "callback":
+                yield key, value
+            elif not callable(value):  # derivative rules: see `_pulled`
                 yield key, str(value)
 
     head = tuple(name(v) for v in (*jaxpr.constvars, *jaxpr.invars))

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
 from .batching import alike
@@ -53,6 +54,17 @@ def jvp_of_perturbed(
         return result, jax.tree.map(jnp.zeros_like, result)
     dots = tuple(dense_tangent(t) for t, on in zip(tangents, live, strict=True) if on)
     return jax.jvp(of_live, values, dots)
+
+
+def first_valid(valid: Array) -> Array:
+    """(nse,) the slot itself where it is valid, else the first that is (any, if none is).
+
+    What a function of values and parameters is evaluated at in padding: its derivative by the
+    parameters is then one that occurs. At a constant it may be infinite, and times a cotangent of 0
+    a NaN.
+    """
+    slot = jnp.arange(valid.shape[0], dtype=jnp.int32)
+    return jnp.where(valid, slot, jnp.argmax(valid).astype(slot.dtype)) if slot.size else slot
 
 
 def symbolic_zero(value: Any) -> SymbolicZero:

@@ -124,8 +124,7 @@ def _in_dtype(op: Any, scalar: Any, side: str | None, A: Any) -> tuple[Any, Any,
 
 def _apply(A, op, scalar, *, bind, weak) -> Any:
     e = entries_in_slots(A)
-    # 1 where there is none: no derivative there is NaN
-    z = applied(op, scalar, e.values(1), e.keys, bind=bind, weak=weak)
+    z = applied(op, scalar, e.values(e.first()), e.keys, bind=bind, weak=weak)
     z = jnp.where(e.valid(), z, jnp.zeros((), z.dtype))
     return Dense(z) if is_dense(A) else at_places_of(A, e, z)
 

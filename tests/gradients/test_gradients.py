@@ -291,3 +291,40 @@ def test_a_matrix_without_slots_has_an_empty_slope(semiring):
 
     by_data, by_x = jax.grad(total, (0, 1))(A.data, jnp.ones(3))
     assert by_data.shape == (0,) and not by_x.any()
+
+
+PADDED = jsp.from_edges([0, 0, 2], [1, 2, 0], [0.5, 0.25, 0.2], shape=(3, 3), nse=6)
+_singular = lambda a, b, w: jnp.log1p(-a * w) * b  # noqa: E731 - at a = w = 1
+BY_PARAMETER = {
+    "apply": lambda w: jsp.apply(PADDED, lambda a: _singular(a, 1, w)).sum(),
+    "apply right": lambda w: jsp.apply(PADDED, lambda a, b: _singular(a, 1, b), right=w).sum(),
+    "ewise": lambda w: jsp.ewise_add(PADDED, PADDED, lambda a, _: _singular(a, 1, w)).sum(),
+    "mxv": lambda w: jsp.mxv(PADDED, jnp.ones(3), jsp.semiring(jnp.add, _of(w))).sum(),
+    "mxm": lambda w: jsp.mxm(
+        PADDED, jsp.from_edges([0, 1, 2], [0, 1, 2], nse=5), jsp.semiring(jnp.add, _of(w))
+    ).sum(),
+    "attention": lambda w: jsp.learning.attention(
+        PADDED,
+        jnp.zeros((3, 1)),
+        jnp.zeros((3, 1)),
+        jnp.zeros((3, 1)),
+        score=lambda q, k, e: q[0] + k[0] + _singular(e, 1, w),
+        edges=PADDED.data,
+        return_logs=True,
+    )[1][0],
+}  # fmt: skip
+
+
+def _of(w):
+    return lambda a, b: _singular(a, b, w)
+
+
+@pytest.mark.parametrize("call", BY_PARAMETER)
+def test_padding_has_no_derivative_by_what_a_function_captures(call):
+    """The function has none at 1, which is no entry."""
+    a = PADDED.data[:3]
+    want = jnp.sum(-a / (1 - a))
+    if call == "attention":  # the first row alone: the logarithm of a sum
+        want = jnp.sum(-a[:2]) / jnp.sum(1 - a[:2])
+    for grad in (jax.grad(BY_PARAMETER[call]), jax.jit(jax.grad(BY_PARAMETER[call]))):
+        np.testing.assert_allclose(grad(1.0), want, rtol=1e-5)

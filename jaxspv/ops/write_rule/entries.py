@@ -16,14 +16,18 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ..._core.derivatives import first_valid
 from ..._core.indices import Keys, index_dtype_for, lower_bound, with_index_dtype, with_pattern
 from ..._core.pytree import pytree_dataclass, static
 from ..._core.tuples import take as take
 from ...algebra.monoids import plus
+from ...algebra.operators import BINARY
 from ...formats import COO, FORMATS
 from ...formats.stored import Stored
 from ...formats.vector import SparseVector
 from .slots import kept, matches, unite
+
+KNOWN = frozenset(op.fn for op in BINARY)
 
 PLAIN = ("coo", "csr", "csc")  # formats of results
 
@@ -79,6 +83,11 @@ class Entries:
     def with_data(self, data: Any) -> Entries:
         """The same places with other values."""
         return dataclasses.replace(self, data=data)
+
+    def first(self) -> Array:
+        """The first value, 1 without any: see `first_valid`."""
+        one = jnp.ones((), self.data.dtype)
+        return jnp.where(self.count > 0, self.data[0], one) if self.nse else one
 
     def values(self, stand_in: Any = 0) -> Array:
         """The values, `stand_in` in padding: nothing stored there reaches a result."""
@@ -257,6 +266,9 @@ def both(op: Any, x: Array, y: Array, where: Array) -> Array:
 
     min and max take the first of equal operands, and so does their derivative.
     """
+    if op.fn not in KNOWN:  # it may capture what is differentiated
+        at = first_valid(where)
+        x, y, where = x[at], y[at], where[at]
     x, y = (jnp.where(where, v, jnp.ones((), v.dtype)) for v in (x, y))
     name = getattr(op, "name", None)
     if op.fn in (jnp.minimum, jnp.maximum) and name in ("min", "max", "minimum", "maximum"):

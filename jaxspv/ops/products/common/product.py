@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ...._core.derivatives import is_zero, jvp_of_perturbed
+from ...._core.derivatives import first_valid, is_zero, jvp_of_perturbed
 from ...._core.reductions import gather, is_narrow
 from ...._core.tuples import take as take
 from ....algebra import operators
@@ -160,6 +160,11 @@ def joined_tangent(
     """
     if segments.shape[0] == 0:
         return jnp.zeros_like(y)
+    real = pairs.valid
+    if not (semiring.add.selective or is_zero(dots.semiring)):
+        slots = first_valid(real)
+        values = (take(v, slots) for v in pairs)
+        pairs = Pairs(*values)._replace(x=pairs.x)
     if semiring.add.selective:
         constant = jax.tree.map(lax.stop_gradient, (semiring, pairs.data, pairs.x, y))
         frozen, data, x, best = constant
@@ -176,12 +181,12 @@ def joined_tangent(
     # The transpose adds: XLA's would add one by one, in the dtype of the values.
     place = jnp.clip(pairs.place, 0, max(pairs.x.shape[0] - 1, 0))
     moved = dots._replace(
-        data=dots.data if is_zero(dots.data) else safe(dots.data, pairs.valid),
-        x=dots.x if is_zero(dots.x) else safe(gather(dots.x, place), pairs.valid),
+        data=dots.data if is_zero(dots.data) else safe(dots.data, real),
+        x=dots.x if is_zero(dots.x) else safe(gather(dots.x, place), real),
     )
     factors = Factors(semiring, safe(pairs.data, pairs.valid, 1), met(pairs.x))
     terms, partials = product_tangent(factors, moved, pairs.out, pairs.inner, flip=flip)
-    partials = jnp.where(pairs.valid, partials, 0)
+    partials = jnp.where(real, partials, 0)
     add_dot = dots.semiring.add
     return reduce_tangent(semiring.add, add_dot, terms, partials, segments, y, sorted=sorted)
 
@@ -206,8 +211,11 @@ def picked_tangent(factors: Factors, dots: Factors, slots, out, inner, place, *,
     def dot(t, index):
         return t if is_zero(t) else t.at[index].get(mode="fill", fill_value=0)
 
-    chosen = Factors(factors.semiring, value(factors.data, slots), value(factors.x, place))
     moved = Factors(dots.semiring, dot(dots.data, slots), dot(dots.x, place))
+    if not is_zero(dots.semiring):
+        at = first_valid(is_valid)
+        slots, place, out, inner = (take(v, at) for v in (slots, place, out, inner))
+    chosen = Factors(factors.semiring, value(factors.data, slots), value(factors.x, place))
     return jnp.where(is_valid, product_tangent(chosen, moved, out, inner, flip=flip)[1], 0)
 
 

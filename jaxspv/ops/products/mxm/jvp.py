@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
-from ...._core.derivatives import dense_tangent, is_zero, jvp_of_perturbed
+from ...._core.derivatives import dense_tangent, first_valid, is_zero, jvp_of_perturbed
 from ...._core.eager.arrays import on_gpu
 from ...._core.loops import batch_any
 from ...._core.operation import Operation
@@ -107,8 +107,10 @@ def _factors(values: Array, slots: Array) -> Array:
 def _perturbed(semiring, semiring_dot, o, p, x_dot, y_dot):
     """(products, their tangents) from values `o` and tangents of the two factors."""
 
+    real = p if is_zero(semiring_dot) else Products(*(v[first_valid(p.valid)] for v in p))
+
     def terms(s, x, y):
-        value = terms_of(s, o._replace(data=x, values=y), p, _factors)[0]
+        value = terms_of(s, o._replace(data=x, values=y), real, _factors)[0]
         return semiring.add.admit(value)
 
     primals, tangents = (semiring, o.data, o.values), (semiring_dot, x_dot, y_dot)

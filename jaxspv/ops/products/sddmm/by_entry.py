@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ...._core.derivatives import first_valid
 from ....formats import SparseMatrix
 from ...reduce import broadcast_rows
 from ...write_rule.entries import take
@@ -91,10 +92,13 @@ class ByEntry:
     def local(self, leaves: Leaves, row: Array, col: Array, entries: Leaves, fill=1) -> list[Any]:
         """What the leaves hold for these entries; `fill` for what padding has of its own."""
         pieces, valid = iter(entries), row < self.shape[0]
-        found = []
+        at, found = first_valid(valid) if fill and "params" in self.kinds else None, []
+        if at is not None:
+            row, col, valid = row[at], col[at], valid[at]
         for leaf, kind in zip(leaves, self.kinds, strict=True):
             v = next(pieces) if kind == "entry" else leaf
             if v is not None and kind == "entry":
+                v = v if at is None else v[at]
                 v = jnp.where(broadcast_rows(valid, v), v, jnp.asarray(fill, v.dtype))
             elif v is not None and kind != "params":
                 v = take(v, row if kind == "row" else col)

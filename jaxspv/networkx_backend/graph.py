@@ -225,10 +225,12 @@ def _numbers(
     if numbers.dtype.kind not in "biuf" or numbers.ndim != 1:
         raise NotImplementedError(f"a value of the edge attribute {attribute!r} is no number")
     sizes = np.abs(numbers.astype(np.float64))
-    if numbers.dtype.kind != "f":
-        if sizes.sum() > EXACT:
+    real = numbers.dtype.kind == "f"  # of all, if one value is a float
+    if not sizes.sum() <= EXACT:  # it may be NaN
+        integers = (abs(int(v)) for v in values if isinstance(v, (int, np.integer)))
+        if not real or sum(integers) > EXACT:
             raise NotImplementedError(f"sums of integers under {attribute!r} do not fit float64")
-    elif ((sizes > 0) & (sizes < LEAST) | (sizes > MOST) & (sizes < np.inf)).any():
+    if real and ((sizes > 0) & (sizes < LEAST) | (sizes > MOST) & (sizes < np.inf)).any():
         raise NotImplementedError(
             f"a value under {attribute!r} is so small or large that results may leave float64"
         )

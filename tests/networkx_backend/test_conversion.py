@@ -106,6 +106,17 @@ def test_values_that_are_no_numbers_are_handed_back(value):
         converted(G)
 
 
+@pytest.mark.parametrize("other", [0.5, 3, -1])
+@pytest.mark.parametrize("value", [2**53 + 1, 2**63 + 1, -(2**60), np.int64(2**60)])
+def test_integers_that_the_array_of_all_weights_rounds_are_handed_back(value, other):
+    """NumPy makes floats of integers beside floats, and beside others of more than 63 bits."""
+    G = nx.Graph([(0, 1, {"weight": value}), (1, 2, {"weight": other})])
+    with pytest.raises(NotImplementedError, match="'weight'"):
+        converted(G)
+    G[0][1]["weight"] = value = float(value)  # NetworkX adds in float64, too
+    assert converted(G).weights("weight").tolist() == [value, value, other, other]
+
+
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf")])
 def test_lengths_whose_result_depends_on_the_order_of_steps_are_handed_back(value):
     G = nx.path_graph(4)

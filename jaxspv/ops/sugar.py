@@ -115,17 +115,17 @@ def _at_places(A, dense, op, *, flip) -> Any:
 
 
 def item(A: Any, index: Any) -> Any:
-    if A.ndim == 1:
-        index = index[0] if isinstance(index, tuple) and len(index) == 1 else index
-        if isinstance(index, tuple):
-            raise IndexError(f"a vector has one index; got {len(index)}.")
-        return extract(A, index)
     index = index if isinstance(index, tuple) else (index,)
-    if any(i is None for i in index):
+    if A.ndim == 2 and any(i is None for i in index):
         raise IndexError("a matrix has two axes and gets no further one by None.")
-    index = tuple(slice(None) if i is Ellipsis else i for i in index)
-    if len(index) > 2:
-        raise IndexError(f"a matrix has two indices; got {len(index)}.")
+    dots = [k for k, i in enumerate(index) if i is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError(f"there can be one `...`; got {len(dots)}.")
+    for k in dots:
+        index = (*index[:k], *[slice(None)] * (A.ndim + 1 - len(index)), *index[k + 1 :])
+    if len(index) > A.ndim:
+        takes = "a matrix has two indices" if A.ndim == 2 else "a vector has one index"
+        raise IndexError(f"{takes}; got {len(index)}.")
     if len(index) == 2 and all(map(_is_listed, index)):
         shapes = [np.shape(i) for i in index]
         if len(shapes[0]) == 1 and len(shapes[1]) == 1:

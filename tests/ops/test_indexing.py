@@ -40,3 +40,27 @@ def test_dtypes_that_scipy_does_not_know():
     A = jsp.from_dense(jnp.arange(12, dtype=jnp.bfloat16).reshape(3, 4))
     assert A[::-1, [2, 0]].dtype == jnp.bfloat16
     assert A[::-1, [2, 0]].todense().tolist() == [[10, 8], [6, 4], [2, 0]]
+
+
+ROWS = slice(1, 3)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        *[(..., 0), (0, ...), (..., 0, 1), (1, ..., 2), (1, 2, ...), (ROWS, ...), (..., [1, 2])],
+        *[(...,), (), (..., ROWS, 1), (..., ...), (ROWS, ..., ROWS, ...), (..., 0, 1, 2)],
+    ],
+)
+def test_dots_stand_for_the_indices_that_are_left_out(index):
+    """As in NumPy, of a matrix and of a vector."""
+    D = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for ours, dense in (jsp.from_dense(D), D), (jsp.vector_from_dense(D[1]), D[1]):
+        try:
+            wanted = dense[index]
+        except IndexError:
+            with pytest.raises(IndexError, match="can be one|two indices|one index"):
+                ours[index]
+            continue
+        got = ours[index]
+        assert np.array_equal(got.todense() if np.ndim(wanted) else got, wanted)

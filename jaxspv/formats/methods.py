@@ -199,7 +199,7 @@ class SciPyMethods(Arithmetic):
     def mean(
         self, axis: int | None = None, dtype: Any = None, out: None = None
     ) -> Shaped[Array, "*kept"]:
-        """The sum over the number of places, stored or not; a float."""
+        """The sum over the number of places, stored or not; a float, or rounded to `dtype`."""
         ...
 
     def min(self, axis: int | None = None, out: None = None) -> Shaped[Array, "*kept"]:

@@ -128,9 +128,10 @@ def _of_sums(A: Stored) -> Any:
 
 def _mean(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
     axis = _axis(A, axis, out)
-    if dtype is None:
-        dtype = jnp.promote_types(dtype_of_means(A.dtype), jnp.float32)
-    return _sum(A, axis, dtype) / float(_places(A, axis))
+    asked = A.dtype if dtype is None else dtype
+    wide = jnp.promote_types(dtype_of_means(asked), jnp.float32)
+    found = _sum(A, axis, wide) / float(_places(A, axis))
+    return found if dtype is None else found.astype(dtype)
 
 
 def _extreme(A: Any, which: str, axis: Any, out: None = None) -> Array:

@@ -187,3 +187,15 @@ def test_refusals():
     with pytest.raises(ValueError, match="must be concrete"):
         jax.jit(lambda A, s: s < A)(A, 1.0)
     assert (A != "text") is True
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float16", "float32"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_means_of_a_dtype_are_taken_before_they_are_rounded(dtype, axis):
+    """As by `jnp.mean`: no value is cut to an integer before the sum."""
+    D = np.array([[0, 1.75, 2.75], [3.75, 0, 5.5]], np.float32)
+    for values in (D, D.astype(np.int32), D.astype(np.uint8)):
+        got = jsp.from_dense(values).mean(axis=axis, dtype=dtype)
+        wanted = (values.astype(np.float64).mean(axis=axis)).astype(dtype)
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-3)

@@ -289,7 +289,7 @@ def test_bad_input_is_named():
         (lambda: jsp.ewise_add(A, 3.0), TypeError, "`B` must be a sparse matrix"),
         (lambda: jsp.apply(A, operators.plus), TypeError, "needs its other operand"),
         (lambda: jsp.apply(A, operators.plus, left=1, right=2), ValueError, "at most one"),
-        (lambda: jsp.select(A, "tril"), TypeError, "`op` must be"),
+        (lambda: jsp.select(A, "trill"), TypeError, "`op` must be"),
         (lambda: jsp.reduce(A, axis=2), ValueError, "`axis` must be"),
         (lambda: jsp.reduce(A, mask=A), TypeError, "`mask` has no meaning"),
         (lambda: A[3], IndexError, r"`i` must lie in \[-3, 3\); got 3"),

@@ -51,7 +51,7 @@ VALUES = {
         lambda: jsp.fixpoint(A, X, update=ordered, sums={"a": lambda x: x[:2]})
     ],
     "must have no cycle": [lambda: jsp.transitive_reduction(A)],
-    "must each be one vertex": [lambda: jsp.k_shortest_paths(A, [0], 1, 2)],
+    "must be one vertex": [lambda: jsp.k_shortest_paths(A, [0], 1, 2)],
     "must not fall by more than a weight": [
         lambda: jsp.astar(PATH, 0, 2, heuristic=np.array([9.0, 0.0, 0.0]))
     ],

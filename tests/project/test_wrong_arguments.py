@@ -115,7 +115,6 @@ WITH_A_WAY_ON: list[tuple[Callable[[], Any], str]] = [
     (lambda: UNTYPED.learning.to_edge_index(object()), "`A` must be a sparse matrix"),
     (lambda: UNTYPED.from_edges(["a"], ["b"]), "`senders` must be integers.*from_table"),
     (lambda: UNTYPED.to_networkx(A, ["a", "b", "c"]), r"`labels` must be `Labels\(names\)`"),
-    (lambda: UNTYPED.mxm(A, A, mask=A.to_scipy()), "`mask` must be of jaxspv.*from_scipy"),
     (lambda: UNTYPED.fixpoint(A, np.arange(3), "min_plus"), "begin with `x0.astype"),
     (lambda: UNTYPED.select(A, "trill"), "`op` must be an IndexUnaryOp"),
     (lambda: UNTYPED.bfs(ONES, 0), "bfs needs a sparse matrix.*from_dense"),

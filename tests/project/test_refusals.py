@@ -44,6 +44,10 @@ VALUES = {
     ],
     "`k` must be 2 or more": [lambda: jsp.k_truss(PAIR, 1)],
     "must be a vertex or 1-D array": [lambda: jsp.bfs(A, [[0]])],
+    "`source` must be a number or an array of numbers": [lambda: jsp.bfs(A, [[0], [0, 1]])],
+    "`vertices` must be a number or an array of numbers": [
+        lambda: jsp.eccentricity(A, [[0], [0, 1]])
+    ],
     "`path_to` needs parents": [lambda: path_to(None)],
     "`path_to` is of one source": [lambda: path_to(np.zeros((2, 3), np.int32))],
     "lead around a cycle": [lambda: path_to(np.array([0, 2, 1]))],

@@ -72,9 +72,21 @@ def array_of(name: str, x: Any) -> Any:
     Raises:
         TypeError, ValueError: x is no number and no array of numbers; names the argument.
     """
-    try:
+    with _numbers(name):
         moved = isinstance(x, np.ndarray) and is_eager()
         return jax.device_put(x.copy()) if moved else jnp.asarray(x)
+
+
+def host_array(name: str, x: Any) -> np.ndarray:
+    """`np.asarray` with the errors of `array_of`."""
+    with _numbers(name):
+        return np.asarray(x)
+
+
+@contextlib.contextmanager
+def _numbers(name):
+    try:
+        yield
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         why = str(error).split("\n")[0]

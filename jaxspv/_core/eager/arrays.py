@@ -72,25 +72,25 @@ def array_of(name: str, x: Any) -> Any:
     Raises:
         TypeError, ValueError: x is no number and no array of numbers; names the argument.
     """
-    with _numbers(name):
+    try:
         moved = isinstance(x, np.ndarray) and is_eager()
         return jax.device_put(x.copy()) if moved else jnp.asarray(x)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _no_numbers(name, error) from error
 
 
 def host_array(name: str, x: Any) -> np.ndarray:
     """`np.asarray` with the errors of `array_of`."""
-    with _numbers(name):
-        return np.asarray(x)
-
-
-@contextlib.contextmanager
-def _numbers(name):
     try:
-        yield
+        return np.asarray(x)
     except (TypeError, ValueError, OverflowError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        why = str(error).split("\n")[0]
-        raise kind(f"`{name}` must be a number or an array of numbers: {why}") from error
+        raise _no_numbers(name, error) from error
+
+
+def _no_numbers(name: str, error: Exception) -> Exception:
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    why = str(error).split("\n")[0]
+    return kind(f"`{name}` must be a number or an array of numbers: {why}")
 
 
 def single(name: str, x: Any) -> Any:

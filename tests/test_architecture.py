@@ -319,3 +319,25 @@ def test_a_monoid_is_asked_for_what_it_does_not_for_its_kind():
     asked = re.compile(r"\b(add|monoid|dup|accum)\.kind\b")
     found = [relative(p) for p in PACKAGES if asked.search(p.read_text())]
     assert not found
+
+
+FOR_CPUS = {"jaxspv/_core/native_loops.py"}
+
+
+def conditions_without_work(path):
+    """Lines of loops whose condition hands on a flag: `_core.loops.while_going` says what is wrong
+    with that on NVIDIA GPUs."""
+    for node in nodes_of(path):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("while_loop"):
+            condition = getattr(node.args[0], "body", node.args[0])
+            if isinstance(condition, ast.Call) and ast.unparse(condition.func) == "batch_any":
+                condition = condition.args[0]
+            inline = isinstance(node.args[0], ast.Lambda)
+            if inline and isinstance(condition, ast.Subscript | ast.Attribute | ast.Name):
+                yield f"{relative(path)}:{node.lineno}"
+
+
+def test_conditions_of_loops_compute_something():
+    """The lowered programs are looked at in `project/calls/test_explain.py`."""
+    found = [line for p in PACKAGES for line in conditions_without_work(p)]
+    assert {line.split(":")[0] for line in found} == FOR_CPUS, found

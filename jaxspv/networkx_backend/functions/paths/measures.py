@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from ....algorithms.paths.eccentricities import diameter as diameter_of
+from ....algorithms.paths.eccentricities import eccentricity as eccentricities_of
 from ...graph import ConvertedGraph
 from ...products import degrees
 from ...registry import enter, implements
 from ...results import check_not_null, labels, vertex
 from ...searches import all_distances, all_levels, levels
+from ...views import pattern
 from ..connectivity.components import membership
+
+TOGETHER = 4096  # sources of one call, which Ctrl-C does not end
 
 
 def _rows(
@@ -37,15 +42,33 @@ def _number(G: ConvertedGraph, weight: str | None, value: float) -> Any:
     return int(value) if _integral(G, weight) else float(value)
 
 
-def _eccentricities(G: ConvertedGraph, weight: str | None, vertices: Any = None) -> dict:
-    found = {}
-    for s, far in _rows(G, weight, vertices):
-        worst = far.max()
-        if math.isinf(worst):
-            kind = "digraph is not strongly" if G.is_directed() else "graph is not"
-            raise nx.NetworkXError(f"Found infinite path length because the {kind} connected")
-        found[G.nodes[s]] = _number(G, weight, worst)
-    return found
+def _farthest(
+    G: ConvertedGraph, weight: str | None, vertices: Sequence[int]
+) -> Iterator[tuple[int, Any]]:
+    """(vertex, its largest distance); an error where one is not reached."""
+    if weight is not None:
+        for v, far in _rows(G, weight, vertices):
+            _check_connected(G, not math.isinf(far.max()))
+            yield v, _number(G, weight, far.max())
+        return
+    for k in range(0, len(vertices), TOGETHER):
+        some = vertices[k : k + TOGETHER]
+        hops = eccentricities_of(pattern(G), list(some))
+        _check_connected(G, hops.connected)
+        yield from zip(some, hops.values.tolist(), strict=True)
+
+
+def _eccentricities(
+    G: ConvertedGraph, weight: str | None, vertices: Sequence[int] | None = None
+) -> dict:
+    each = _farthest(G, weight, range(len(G)) if vertices is None else vertices)
+    return {G.nodes[v]: far for v, far in each}
+
+
+def _check_connected(G: ConvertedGraph, connected: Any) -> None:
+    if not connected:
+        kind = "digraph is not strongly" if G.is_directed() else "graph is not"
+        raise nx.NetworkXError(f"Found infinite path length because the {kind} connected")
 
 
 @implements
@@ -58,6 +81,10 @@ def eccentricity(G, v=None, sp=None, weight=None):
 
 def _extreme(G, e=None, usebounds=False, weight=None, *, of):
     """The largest or the smallest eccentricity."""
+    if of is max and weight is None and not G.is_directed():
+        found = diameter_of(pattern(G))
+        _check_connected(G, found.connected)
+        return int(found.diameter)
     return of(_eccentricities(G, weight).values())
 
 

@@ -118,45 +118,49 @@ inline bool count_triangles(Team& team, const Matrix& g, int64_t& found) {
   return found = total, over;
 }
 
-template <bool kShared, class T>
-void add_to(T* where, T value) {
-  if constexpr (kShared) __atomic_fetch_add(where, value, __ATOMIC_RELAXED);
-  else *where += value;
-}
-
-// visit(u, v, w, e, f, g) for each triangle of edges e = (u, v), f = (v, w), g = (u, w) of `l`.
-template <class Visit>
-void each_triangle(Team& team, const Matrix& l, const Visit& visit) {
+// For each triangle of edges e = (u, v), f = (v, w), g = (u, w) of `l` triangle(w, f, g), after those of an
+// edge edge(u, v, e, their number), of the counter that counter(thread) gives.
+template <class Counter>
+void each_triangle(Team& team, const Matrix& l, const Counter& counter) {
   std::vector<std::vector<Id>> marks(team.size());
   team.blocks(l.rows, 512, [&](int64_t begin, int64_t end, int me) {
     marks[me].resize(l.rows, -1);
     Id* mark = marks[me].data();
+    const auto counts = counter(me);
     for (Id u = Id(begin); u < end; ++u) {
       const Id first = l.ptr[u], last = l.ptr[u + 1];
       if (last - first < 2) continue;
       for (Id e = first; e < last; ++e) mark[l.idx[e]] = e;
       for (Id e = first; e < last; ++e) {
         const Id v = l.idx[e];
-        for (Id f = l.ptr[v]; f < l.ptr[v + 1]; ++f) {
+        Id closed = 0;
+        for (Id f = l.ptr[v], stop = l.ptr[v + 1]; f < stop; ++f) {
           const Id g = mark[l.idx[f]];
-          if (g >= 0) visit(u, v, l.idx[f], e, f, g);
+          if (g >= 0) counts.triangle(l.idx[f], f, g), ++closed;
         }
+        if (closed) counts.edge(u, v, e, closed);
       }
       for (Id e = first; e < last; ++e) mark[l.idx[e]] = -1;
     }
   });
 }
 
-// count[v]: the triangles that v is a corner of.
+// count[v]: the triangles that v is a corner of. Each thread counts for itself: hubs are in most of them.
 inline void triangles_of_vertices(Team& team, const Matrix& g, Id* count) {
-  const Upward up = upward(team, g, false);
-  std::fill(count, count + g.rows, 0);
-  auto run = [&](auto shared) {
-    each_triangle(team, up.matrix(g.rows), [&](Id u, Id v, Id w, Id, Id, Id) {
-      for (const Id corner : {u, v, w}) add_to<decltype(shared)::value>(count + corner, Id(1));
-    });
+  struct Counts {
+    Id* of;
+    void triangle(Id w, Id, Id) const { ++of[w]; }
+    void edge(Id u, Id v, Id, Id closed) const { of[u] += closed, of[v] += closed; }
   };
-  team.size() > 1 ? run(std::true_type()) : run(std::false_type());
+  const Upward up = upward(team, g, false);
+  std::vector<std::vector<Id>> own(team.size());
+  each_triangle(team, up.matrix(g.rows), [&](int me) {
+    own[me].resize(g.rows);
+    return Counts{own[me].data()};
+  });
+  std::fill(count, count + g.rows, 0);
+  for (const auto& some : own)
+    for (size_t v = 0; v < some.size(); ++v) count[v] += some[v];
 }
 
 // The slot of (v, u) for that of (u, v), u > v; its own where rows, sorted, do not hold it.
@@ -186,13 +190,20 @@ inline void k_truss(Team& team, const Matrix& g, Entries<const Id> data, Id k, L
   const auto edge = twins(g);
   const Upward up = upward(team, g, true);
   std::vector<Id> support(m, 0), queue;
-  auto name = [&](Id e) { return edge[up.slot[e]]; };
-  auto run = [&](auto shared) {
-    each_triangle(team, up.matrix(g.rows), [&](Id, Id, Id, Id e, Id f, Id h) {
-      for (const Id side : {e, f, h}) add_to<decltype(shared)::value>(&support[name(side)], Id(1));
-    });
+  struct Supports {
+    Id* of;
+    const Id *twin, *slot;
+    bool shared;
+    void add(Id side, Id closed) const {
+      Id& support = of[twin[slot[side]]];
+      if (shared) __atomic_fetch_add(&support, closed, __ATOMIC_RELAXED);
+      else support += closed;
+    }
+    void triangle(Id, Id f, Id g) const { add(f, 1), add(g, 1); }
+    void edge(Id, Id, Id e, Id closed) const { add(e, closed); }
   };
-  if (least > 0) team.size() > 1 ? run(std::true_type()) : run(std::false_type());
+  const Supports supports{support.data(), edge.get(), up.slot.get(), team.size() > 1};
+  if (least > 0) each_triangle(team, up.matrix(g.rows), [&](int) { return supports; });
   std::vector<Id> tail(m);
   std::vector<char> gone(m, 0);
   for (Id u = 0; u < g.rows; ++u)

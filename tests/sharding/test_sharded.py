@@ -41,20 +41,22 @@ CHECKS = (
 def run(*checks):
     """Check -> "right" or what was wrong, all in one process.
 
-    XLA ends a process whose devices wait for each other for 40 s. This was seen once, on a slow
-    machine (benchmarks/NOTES.md, "Several GPUs"). The checks that are left then run in a second
-    process, with a warning. A loop of ours in which devices part would end that one too.
+    XLA ends a process whose devices wait for each other for 40 s, which they do on busy machines
+    (benchmarks/NOTES.md, "Several GPUs"). The checks that are left then run in another process,
+    with a warning. A loop of ours in which devices part ends that one too: two processes one after
+    the other that finish no check are one too many.
     """
-    said, program = {}, pathlib.Path(__file__).with_name("program.py")
+    said, program, idle = {}, pathlib.Path(__file__).with_name("program.py"), 0
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    for last in (False, True):
+    while idle < 2:
         left = [check for check in checks if check not in said]
         done = subprocess.run(
             [sys.executable, str(program), *left],
             **{"capture_output": True, "text": True, "env": os.environ | {"PYTHONPATH": path}},
         )
-        said |= dict(json.loads(line) for line in done.stdout.splitlines())
-        if last or "to join the rendezvous" not in done.stderr or set(said) == set(checks):
+        found = dict(json.loads(line) for line in done.stdout.splitlines())
+        said, idle = said | found, 0 if found else idle + 1
+        if "rendezvous" not in done.stderr or set(said) == set(checks):
             break
         warnings.warn(f"devices waited for each other after {list(said)[-1:]}", stacklevel=2)
     assert set(said) == set(checks), done.stderr[-3000:]

@@ -63,9 +63,9 @@ def _tangent(graph, primals, tangents):
 
     primal = semiring, values
     terms, dots = jvp_of_perturbed(lambda s, v: term(s, v, held), primal, tuple(dots))
-    slope = jax.jvp(lambda v: term(*primal, v), (held,), (jnp.ones_like(held),))[1]
+    by_held = jax.jvp(lambda v: term(*primal, v), (held,), (jnp.ones_like(held),))[1]
     totals = jnp.where(valid, take(x, target), terms)
-    shares = add.weighted(slope, terms, totals)
+    shares = add.weighted(by_held, terms, totals)
 
     def summed(v):
         return segment_sums(v, target, count=n, sorted=False)

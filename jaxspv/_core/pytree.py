@@ -236,6 +236,12 @@ def _holds_value(kind: type) -> bool:
     return issubclass(kind, VALUES) and not issubclass(kind, Tracer)
 
 
+def value_of(x: Any) -> Any:
+    """The array whose derivative a tracer of an eager call follows; otherwise x."""
+    known = x.to_concrete_value() if isinstance(x, Tracer) else None
+    return x if known is None else known
+
+
 def describe(array: Any) -> str:
     """`float32[3,4]` for anything with dtype and shape; the bare value's type name otherwise."""
     dtype, shape = getattr(array, "dtype", None), getattr(array, "shape", None)

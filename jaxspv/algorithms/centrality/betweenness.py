@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -162,6 +163,8 @@ def betweenness_centrality(
         graph = graph.with_data(jnp.ones(graph.nse, jnp.float32))
     if directed is None:
         directed = not is_undirected(graph)
+        if not (directed or weighted):  # the pattern alone counts: no transpose is computed
+            graph = dataclasses.replace(graph, symmetric=True)
     if weighted and is_concrete(graph.data):
         _check_positive(graph)
     every = sources is None

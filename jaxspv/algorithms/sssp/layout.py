@@ -18,7 +18,7 @@ from pallas_kernels.sssp.widths import width_over_mean
 from ..._core.eager.arrays import host_if_small, is_eager, on_gpu, single_numbers, to_device
 from ..._core.eager.kept import kept
 from ..._core.indices import bucketed
-from ..._core.pytree import is_concrete, result_tuple
+from ..._core.pytree import is_concrete, result_tuple, value_of
 from ..._core.reductions import is_narrow
 from ...graph import Graph, arrays_of, register_layout
 from ..common.weights import Facts, facts_of
@@ -41,6 +41,9 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWi
     until they are computed: `prepare` leaves out the kernel's width if a weight is negative.
     """
     prepared = graph.layouts.get("sssp")
+    if not is_concrete(graph.data):  # an eager derivative knows the weights too
+        out = dataclasses.replace(graph.out, data=value_of(graph.data))
+        graph = dataclasses.replace(graph, out=out)
     negative = prepared is not None and prepared["widths"].kernel is None
     new = prepared is None or delta is not None or not on_gpu(graph.data)
     facts = _checked(graph) if new and is_concrete(graph.data) else None

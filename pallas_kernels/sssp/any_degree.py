@@ -22,15 +22,18 @@ rounds, 18 of them, 0.47 ms; rmat21 2.38 (2.98 before), of which one gather an e
 (117 G/s) and parents 0.4 (by records of slots, one gather more a vertex and weight).
 """
 
+import dataclasses
 import enum
 import functools
+from typing import Any
 
 from ..frontier.append import put, range_count, write_ranges, write_row
 from ..simt.typed import one_by_one
 from .problem import MAX, Problem, Word
-from .rounds import Search
-from .tree import adopt, claim, count_orphans
+from .rounds import Search, State
+from .tree import claim, count_orphans, given_up
 
+CHECK, FIND, ADOPT = 8, 9, 10  # stages of a turn that makes parents; others search
 LONG = 32  # if ranges have more edges than this in the mean, a warp takes fewer in one step
 
 
@@ -55,8 +58,18 @@ def capacity(c: Problem, entries: int) -> int:
     return c.n + entries // c.span + 1
 
 
+@dataclasses.dataclass
+class Staged(State):
+    """The state with the stage of a turn."""
+
+    stage: Any  # CHECK, FIND or ADOPT: parents are made
+    orphans: Any  # vertices without a parent
+
+
 class AnyDegree(Search):
     """The queues of all CTAs, and how they are expanded."""
+
+    state: type[State] = Staged
 
     def allocate(self):
         k, c = self.k, self.c
@@ -240,7 +253,7 @@ class AnyDegree(Search):
             least = k.load(counts, Count.LEAST)
             k.reduce("max", m.control, Word.LEAST.at(s.pile), least, mask=mine & (least != 0))
             k.store(counts, Count.FAR_AT, base, mask=mine)
-            k.store(counts, Count.AWAY, away, mask=mine)
+            k.reduce("add", counts, Count.AWAY, away, mask=mine & (away > 0))
             k.sync()
             base = k.load(counts, Count.FAR_AT) + (s.pile & 1) * c.n
             k.store(counts, k.thread, 0, mask=k.thread < Count.FAR_AT)
@@ -273,26 +286,43 @@ class AnyDegree(Search):
         equal), and its tail strictly nearer: then all that have a parent lead to the source, also
         while orphans take some of equal label. That takes a gather for a vertex, where one more
         pass over the edges would take one for each edge. The other vertices, the orphans, search
-        their own rows on a symmetric graph; what is left gets a parent by adoption (`tree.py`),
-        from the orphans that found one. Else all vertices that have a parent search theirs for
-        orphans.
+        their own rows on a symmetric graph; those that find a parent adopt others (`tree.py`). Else
+        all vertices that have a parent adopt.
         """
-        k, c, parents = self.k, self.c, self.m.parents
-        orphans, s.away = self.find_orphans(s), 0
-        if c.rule.symmetric:
-            s = s.after(k, (orphans > 0) & (s.ok == 1), self._search_parents)
-            orphans = orphans - s.away
-        s = s.after(k, (orphans > 0) & (s.ok == 1), self._queue_parents)
-        return adopt(self, s, orphans, parents, self._adopting)
+        k, c = self.k, self.c
+        last = s.turn + (c.n + 2)
+        s.stage, s.away = CHECK, 0
+
+        def going(s):
+            more = (s.orphans > 0) & ((s.near > 0) | (s.stage == FIND))
+            return ((s.stage == CHECK) | more) & (s.ok == 1) & (s.turn <= last)
+
+        def turn(s):
+            self.begin(s)
+            k.if_(s.stage == CHECK, lambda: self.find_orphans(s))
+            if not c.rule.symmetric:
+                k.if_(s.stage == FIND, lambda: self._queue_parents(s))
+            visiting = s.stage != CHECK if c.rule.symmetric else s.stage == ADOPT
+            k.if_(visiting, lambda: self._find_parents(s))
+            (found,) = self.barrier(s, Word.ORPHANS)
+            s.orphans = found - s.away
+            s.turn, s.stage = s.turn + 1, k.minimum(s.stage + 1, ADOPT)
+
+        s = s.loop(k, going, turn)
+        given_up(self, self.m.parents, s.orphans)
+        return s.ok & k.cast((s.near == 0) | (s.orphans == 0), "i32")
 
     def find_orphans(self, s):
-        """Checks the records; returns how many are wrong, and queues those vertices if the graph is
-        symmetric."""
+        """Checks the records; counts those that are wrong, and queues their vertices if the graph
+        is symmetric."""
         k, c, m = self.k, self.c, self.m
 
         def check(v):
             is_valid = v < c.n
-            parent, label, fine = self._record(v, is_valid)
+            parent, noted = k.load_vec(m.noted, 2 * v, 2, mask=is_valid, other=c.n, cache="fresh")
+            label = k.load(m.labels, v, mask=is_valid, other=c.infinity)
+            known = k.below(parent, c.n) & (noted == label)
+            fine = known & (k.load(m.labels, parent, mask=known) < label)
             reached = label != c.infinity
             parent = k.where(fine, parent, k.where(v == self.source, v, k.where(reached, c.n, -1)))
             k.store(m.parents, v, parent, mask=is_valid)
@@ -301,69 +331,43 @@ class AnyDegree(Search):
             if c.rule.symmetric:
                 self.put_near(s, v, lost)
 
-        self.begin(s)
         k.spread_warps(c.n, check)
-        (orphans,) = self.barrier(s, Word.ORPHANS)
-        s.turn = s.turn + 1
-        return orphans
 
-    def _record(self, v, is_valid):
-        """The recorded parent of a vertex, its label, whether that is right (of the source: no)."""
-        k, c, m = self.k, self.c, self.m
-        parent, noted = k.load_vec(m.noted, 2 * v, 2, mask=is_valid, other=c.n, cache="fresh")
-        label = k.load(m.labels, v, mask=is_valid, other=c.infinity)
-        known = k.below(parent, c.n) & (noted == label)
-        return parent, label, known & (k.load(m.labels, parent, mask=known) < label)
+    def _queue_parents(self, s):
+        """Queues the vertices that have a parent."""
+        k, c = self.k, self.c
 
-    def _search_parents(self, s):
-        """The orphans of the near queue search their rows; s.away counts those that find one.
+        def queue(v):
+            parent = k.load(self.m.parents, v, mask=v < c.n, other=-1, cache="fresh")
+            self.put_near(s, v, k.below(parent, c.n))
 
-        A tail as near as the orphan serves once it has a parent itself. The claim depends on the
+        k.spread_warps(c.n, queue)
+
+    def _find_parents(self, s):
+        """Orphans find parents along the edges of the near queue: their tails where it holds
+        orphans (FIND, on a symmetric graph), else their heads. Queues those that find one, and
+        counts them as entries put away.
+
+        A vertex as near as the orphan serves once it has a parent itself. The claim depends on the
         load that saw that, and a GPU writes nothing on a guess: so claims along equal labels follow
         each other in time and close no cycle.
         """
         k, c, m = self.k, self.c, self.m
 
         def visit(labels, near, weights, tails, least):
-            for y, u, weight, v in one_by_one(labels, near, weights, tails()):
-                x = k.load(m.labels, u, mask=k.below(u, c.n), other=c.infinity)
-                fits = self.tight(x, weight, y)
+            for tail, head, weight, at_tail in one_by_one(tails(), near, weights, labels):
+                at_head = k.load(m.labels, head, mask=k.below(head, c.n), other=c.infinity)
+                v, u, y, x = head, tail, at_head, at_tail
+                if c.rule.symmetric:
+                    pairs = ((v, u), (u, v), (y, x), (x, y))
+                    v, u, y, x = (k.where(s.stage == FIND, b, a) for a, b in pairs)
+                fits = k.below(head, c.n) & self.tight(x, weight, y)
                 above = k.load(m.parents, u, mask=fits, other=c.n, cache="fresh")
-                fits = fits & ((x < y) | (above != c.n))
-                won = k.popc(k.ballot(claim(self, m.parents, v, u, fits)))
-                k.reduce("add", self.counts, Count.AWAY, won, mask=(k.lane == 0) & (won > 0))
+                won = claim(self, m.parents, v, u, fits & ((x < y) | (above != c.n)))
+                self.put_near(s, v, won)
+                votes = k.ballot(won)
+                mine = (k.lane == 0) & (votes != 0)
+                k.reduce("add", self.counts, Count.AWAY, k.popc(votes), mask=mine)
             return least
 
-        self.begin(s)
-        self.visit_edges(s, visit, c.unroll)
-        self.barrier(s)
-        s.turn = s.turn + 1
-
-    def _queue_parents(self, s):
-        """Queues the vertices that have a parent; on a symmetric graph the former orphans alone."""
-        k, c = self.k, self.c
-
-        def queue(v):
-            is_valid = v < c.n
-            parent = k.load(self.m.parents, v, mask=is_valid, other=-1, cache="fresh")
-            wanted = k.below(parent, c.n)
-            if c.rule.symmetric:
-                wanted = wanted & ~self._record(v, is_valid)[2]
-            self.put_near(s, v, wanted)
-
-        self.begin(s)
-        k.spread_warps(c.n, queue)
-        self.barrier(s)
-        s.turn = s.turn + 1
-
-    def _adopting(self, s):
-        """Vertices of the near queue become parents of orphans."""
-        k, c, m = self.k, self.c, self.m
-
-        def visit(labels, near, weights, tails, least):
-            for x, v, weight, u in one_by_one(labels, near, weights, tails()):
-                y = k.load(m.labels, v, mask=k.below(v, c.n), other=c.infinity)
-                self.put_near(s, v, claim(self, m.parents, v, u, self.tight(x, weight, y)))
-            return least
-
-        self.visit_edges(s, visit, c.unroll)
+        self.visit_edges(s, visit, 1)

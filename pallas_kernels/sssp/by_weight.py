@@ -34,23 +34,22 @@ import functools
 from typing import Any
 
 from ..layouts.lengths import CLASSES
-from .any_degree import AnyDegree, Count
+from .any_degree import CHECK, AnyDegree, Count, Staged
 from .problem import MAX
-from .rounds import State
 
 SPAN = 32  # edges of a range at most: parts of rows are short
 WIDER = 2  # doublings of the width of buckets after the pull: they have few edges
 MOST_RISES = 8  # then the other vertices pull, however many edges they have
-PUSHING, LOOKED, PULLING = range(3)  # stages
+# stages; LOOKED: `edges` are of the vertices below the ceiling; PULLING: a pull is next
+PUSHING, LOOKED, PULLING = range(3)
 
 
 @dataclasses.dataclass
-class Below(State):
+class Below(Staged):
     """The state with the ceiling."""
 
     ceiling: Any  # labels above it are neither stored nor relaxed; MAX: there is none
     floor: Any  # labels up to it are final, and edges that lead there were relaxed
-    stage: Any  # LOOKED: `edges` are of the vertices below the ceiling; PULLING: a pull is next
     known: Any  # `edges` of the stage LOOKED before
     rises: Any  # of the ceiling
     stride: Any  # doublings of the width by which it rises
@@ -97,12 +96,14 @@ class ByWeight(AnyDegree):
 
     def row_of(self, s: Any, v, mask):
         """The part of a row that leads above the floor and may lead below the ceiling: a label
-        above the floor may still fall, but not to it."""
+        above the floor may still fall, but not to it. Of an orphan what its label can hold."""
         k = self.k
         label = k.load(self.m.labels, v, mask=mask, other=MAX, cache="fresh")
-        whole = (s.stage == PULLING) | (s.ceiling == MAX)
-        first = k.where(whole, 0, self._classes(label, self.least[1:], s.floor))
-        last = self._classes(k.minimum(label, s.floor), self.least, s.ceiling)
+        orphan = s.stage == CHECK
+        whole = ((s.stage == PULLING) | (s.ceiling == MAX)) & (s.stage != CHECK)
+        first = k.where(whole | orphan, 0, self._classes(label, self.least[1:], s.floor))
+        begin = k.where(orphan, 0, k.minimum(label, s.floor))
+        last = self._classes(begin, self.least, k.where(orphan, label, s.ceiling))
         last = k.where(whole, CLASSES, last)
         start, end = self._part(v, first, mask), self._part(v, last, mask)
         return start, k.maximum(start, end)
@@ -124,19 +125,6 @@ class ByWeight(AnyDegree):
     def tree(self, s):
         self.limit = None
         return super().tree(s)
-
-    def find_orphans(self, s):
-        """Their rows need not be searched beyond their labels."""
-        self.row_of = self._row_below
-        try:
-            return super().find_orphans(s)
-        finally:
-            del self.row_of
-
-    def _row_below(self, s, v, mask):
-        label = self.k.load(self.m.labels, v, mask=mask, other=MAX, cache="fresh")
-        start = self._part(v, 0, mask)
-        return start, self._part(v, self._classes(self.k.const(0), self.least, label), mask)
 
     def _look(self, s):
         """Adds up the edges of the vertices below the ceiling: all that have a label."""

@@ -44,9 +44,7 @@ def adopt(
 ) -> Value:
     """Rounds of adoption from the near queue until it is empty; whether all ended well.
 
-    expand(s) claims orphans along the edges of the near queue and queues those that got a parent. A
-    vertex that gets none (its label is above the limit of the targets, or a weight is negative) has
-    parent -1 in the end.
+    expand(s) claims orphans along the edges of the near queue and queues those that got a parent.
     """
     k, n = search.k, search.c.n
     last = s.turn + n
@@ -59,10 +57,17 @@ def adopt(
         s.turn = s.turn + 1
 
     s = s.loop(k, lambda s: (s.near > 0) & (s.ok == 1) & (s.turn <= last), round)
+    given_up(search, parents, orphans)
+    return s.ok & k.cast(s.near == 0, "i32")
+
+
+def given_up(search: Search, parents: Array, orphans: Value) -> None:
+    """Orphans that are left get -1: their label is above the limit of the targets, or a weight is
+    negative."""
+    k, n = search.k, search.c.n
 
     def without(v):
         parent = k.load(parents, v, cache="fresh")
         k.store(parents, v, -1, mask=parent == n)
 
     k.if_(orphans > 0, lambda: k.spread(n, without))
-    return s.ok & k.cast(s.near == 0, "i32")

@@ -38,6 +38,14 @@ def store_each(
     return base
 
 
+def nth(k: Simt, given: Sequence[tuple[Value, ...]], j: Value) -> tuple[Value, ...]:
+    """given[j]; so a loop over j has the code of its body once, where unrolling would repeat it."""
+    found = given[0]
+    for i, one in enumerate(given[1:], 1):
+        found = tuple(k.where(j == i, new, old) for new, old in zip(one, found, strict=True))
+    return found
+
+
 def range_count(span: int, start: Value, end: Value) -> Value:
     """Ranges of at most `span` edges that start .. end is cut into."""
     return (end - start + (span - 1)) // span

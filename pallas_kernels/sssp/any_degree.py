@@ -27,7 +27,7 @@ import enum
 import functools
 from typing import Any
 
-from ..frontier.append import put, range_count, write_ranges, write_row
+from ..frontier.append import nth, range_count, store_each, write_ranges, write_row
 from ..simt.typed import one_by_one
 from .problem import MAX, Problem, Word
 from .rounds import Search, State
@@ -198,13 +198,21 @@ class AnyDegree(Search):
     def _put(self, s, vertices, won, into):
         """Buffers vertices; into: (shared word that counts them, buffer, what appends others)."""
         k, (word, buffer, append) = self.k, into
+        votes = k.ballot(won)
+        total = k.total(k.popc(votes), k.const(0))
 
-        def store(at, v, mask):
-            k.store(buffer, at, v, mask=mask & (at < buffer.size))
-            beyond = mask & (at >= buffer.size)
-            k.if_(k.any(beyond), lambda: append(s, v, beyond))
+        def some():
+            base, beyond = k.reserve(self.counts, word, total), []
 
-        put(k, vertices, won, (self.counts, word), store)
+            def store(at, v, mask):
+                k.store(buffer, at, v, mask=mask & (at < buffer.size))
+                beyond.append((v, mask & (at >= buffer.size)))
+
+            end = store_each(k, base, votes, store, vertices, won)
+            one_after_another = lambda j: append(s, *nth(k, beyond, j))  # noqa: E731
+            k.if_(end > buffer.size, lambda: k.for_(0, len(beyond), 1, one_after_another))
+
+        k.if_(total > 0, some)
 
     def _append_far(self, s, v, mask):
         """Appends to far: adds to the word of FAR of this split."""

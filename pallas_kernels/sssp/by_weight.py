@@ -138,7 +138,6 @@ class ByWeight(AnyDegree):
 
         k.spread_warps(c.n, some)
         s.stage = LOOKED
-        self.barrier(s)
 
     def _choose(self, s):
         """Queues the vertices above the ceiling to pull, or raises it and queues those below it."""
@@ -161,7 +160,6 @@ class ByWeight(AnyDegree):
             self.put_near(s, v, (v < c.n) & (reached ^ pulls))
 
         k.spread_warps(c.n, queue)
-        self.barrier(s)
 
     def _pull(self, s):
         """The vertices of the near queue take labels from those below the ceiling; no ceiling is
@@ -171,7 +169,7 @@ class ByWeight(AnyDegree):
         least = self.visit_edges(s, functools.partial(self._take, s), self.c.unroll)
         self.limit = s.ceiling
         s.ceiling, s.stage, s.doublings, s.wider = MAX, PUSHING, 0, WIDER
-        self.finish(s, least)
+        self.report_least(s, least)
 
     def _take(self, s, labels, near, weights, tails, least):
         """Lowers the labels of the tails by way of the heads `near`.

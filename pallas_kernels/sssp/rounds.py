@@ -197,18 +197,20 @@ class Search(Labels, ABC):
         return k.grid_barrier(m.control, [(m.control, Word.FOUND.at(3))], adds)
 
     def step(self, s: State) -> State:
-        """A turn of the loop."""
+        """A turn of the loop; its last barrier reads FAR and LEAST of split s.pile."""
         k, c = self.k, self.c
         if c.rule.limit is not None:
             labels = [k.load(self.m.labels, t, cache="fresh") for t in self.targets]
             self.limit = k.const(c.rule.limit(labels, MAX, k.minimum, k.maximum))
         self.begin(s)
         s = self.advance(s, k.const(True, "i1"))
-        s.turn = s.turn + 1
+        far, least = self.barrier(s, Word.FAR.at(s.pile), Word.LEAST.at(s.pile))
+        # while near is not 0, a CTA that runs ahead may already add to far: far is not used then
+        s.far, s.least, s.turn = far, MAX - least, s.turn + 1
         return s
 
     def advance(self, s: State, active: Value) -> State:
-        """A round or a split, where `active` holds."""
+        """The work of a turn: a round or a split, where `active` holds."""
         relaxing = s.near > 0
         if self.small_round:
             early = (s.split == 0) & (s.away > 0) & (s.edges < self.small_round)
@@ -234,7 +236,7 @@ class Search(Labels, ABC):
         if self.small_round:
             more = k.minimum(s.doublings + 1, DOUBLINGS)
             s.doublings = k.where(s.edges < self.small_round, more, 0)
-        self.finish(s, self.expand(s))
+        self.report_least(s, self.expand(s))
 
     def split(self, s: State) -> None:
         """Raises the bound and moves what is below it from far to near.
@@ -255,14 +257,7 @@ class Search(Labels, ABC):
         mine = (k.cta == 0) & (k.thread == 0)
         for group in (Word.FAR, Word.LEAST):
             k.store(self.m.control, group.at(s.pile + 1), 0, mask=mine)
-        self.finish(s, self._split(s, old))
-
-    def finish(self, s: State, least: Value) -> None:
-        """Ends a step: adds up what all CTAs found; reads FAR and LEAST of split s.pile."""
-        self.report_least(s, least)
-        far, least = self.barrier(s, Word.FAR.at(s.pile), Word.LEAST.at(s.pile))
-        # while near is not 0, a CTA that runs ahead may already add to far: far is not used then
-        s.far, s.least = far, MAX - least
+        self.report_least(s, self._split(s, old))
 
     def barrier(self, s: State, *words: Operand) -> Sequence[Value]:
         """A grid barrier: sets s.near to what all CTAs queued, returns control words `words`.

@@ -268,17 +268,13 @@ def _peel(k: Any, c: State, m: Any, level, pieces, put, part, alone):
         return top
 
     def rows(begin, size, top):
-        return flatten(k, begin, size, (k.lane,), edges, top, unroll=UNROLL)
-
-    begin, size, *_ = pieces
-    (top,) = rows(begin, size, 0)
-
-    def again(top):
+        (top,) = flatten(k, begin, size, (k.lane,), edges, top, unroll=UNROLL)
         k.sync_warp()
         below = k.maximum(top - 32, 0)
         valid = below + k.lane < top
         begin, end = k.row(m.indptr, k.load(c.stack, mine + below + k.lane, mask=valid), valid)
         k.sync_warp()
-        return rows(begin, end - begin, below)
+        return begin, end - begin, below
 
-    k.while_(lambda top: top > 0, again, top)
+    begin, size, *_ = pieces
+    k.while_(lambda begin, size, top: k.any(size > 0), rows, begin, size, 0)

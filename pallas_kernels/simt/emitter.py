@@ -248,3 +248,6 @@ class Emitter(Values):
 
     def clock(self):
         return self._asm("mov.u32 $0, %clock;", "i32", [], "=r")
+
+    def pause(self, nanoseconds):
+        self._asm(f"nanosleep.u32 {nanoseconds};", None, [], "")

@@ -16,7 +16,7 @@ EXPIRED = 1 << 30  # in ARRIVALS: a barrier gave up
 COUNT_BITS, MOST_COUNTING = 23, 254  # of `counting_barrier`: bits of its sum, CTAs
 SINGLE = {  # primitives that take no `Several`
     *("const", "binary", "compare", "loop", "branch", "shared", "on", "either"),
-    *("sync_warp", "sync", "sync_count", "fence", "clock", "pause"),
+    *("sync_warp", "sync", "sync_count", "fence", "clock"),
 }
 
 

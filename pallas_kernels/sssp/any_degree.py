@@ -284,7 +284,7 @@ class AnyDegree(Search):
         """Records who lowered a label to what: parent and label, as one word of 64 bits."""
         self.k.store_pair(self.m.noted, 2 * vertex, parent, label, mask=mask)
 
-    def tree(self, s):
+    def tree(self, s: Any):
         """Makes parents of the records (`noted`); returns whether no barrier expired.
 
         Every thread that lowers a label records the tail and the label. Threads that do so at the
@@ -301,11 +301,11 @@ class AnyDegree(Search):
         last = s.turn + (c.n + 2)
         s.stage, s.away = CHECK, 0
 
-        def going(s):
+        def going(s: Any):
             more = (s.orphans > 0) & ((s.near > 0) | (s.stage == FIND))
             return ((s.stage == CHECK) | more) & (s.ok == 1) & (s.turn <= last)
 
-        def turn(s):
+        def turn(s: Any):
             self.begin(s)
             k.if_(s.stage == CHECK, lambda: self.find_orphans(s))
             if not c.rule.symmetric:
@@ -351,7 +351,7 @@ class AnyDegree(Search):
 
         k.spread_warps(c.n, queue)
 
-    def _find_parents(self, s):
+    def _find_parents(self, s: Any):
         """Orphans find parents along the edges of the near queue: their tails where it holds
         orphans (FIND, on a symmetric graph), else their heads. Queues those that find one, and
         counts them as entries put away.

@@ -22,11 +22,10 @@ warps took 100 us in rounds of few edges.
 Traffic besides that of `any_degree.py`: two offsets for a vertex that is queued, one for a range,
 and for each ceiling the labels and offsets of all vertices, twice.
 
-Measured (H200, ms, one bucket after the other before; with orphans that, once they had a parent,
-queued their whole rows, not measured since): rmat21 from its hub 2.46 -> 1.36, from another vertex
-3.30 -> 1.50; rmat18 0.54 -> 0.39 and 0.61 -> 0.60. Of the 1.24 in the kernel the pushes below the
-ceiling take 0.57, the look and the choice 0.08, the pull 0.13, the rest of the search 0.22, parents
-0.23.
+Measured (H200, ms, inside jit, one bucket after the other before): rmat21 2.46 -> 1.29, of which
+parents take 0.18, and from another vertex than the hub 3.30 -> 1.50; rmat18 0.54 -> 0.38. In the
+kernel (1.24, before parents were made in one loop) the pushes below the ceiling take 0.57, the look
+and the choice 0.08, the pull 0.13, the rest of the search 0.22, parents 0.23.
 """
 
 import dataclasses

@@ -7,6 +7,8 @@ from scipy.sparse import csgraph
 
 from benchmarks import suite
 from benchmarks.dev import stress
+from pallas_kernels.cores import cores
+from tests.kernels.test_lowering import lower, ring
 
 
 @pytest.mark.parametrize("algorithm", ["bfs", "sssp"])
@@ -58,3 +60,11 @@ def test_checks_see_cycles_along_edges_of_length_zero(monkeypatch):
         return int(stress.bad_parents(problem, a, 0, jnp.asarray(values), jnp.asarray(parents)))
 
     assert wrong(parents) == 0 and wrong(cycle) >= 2
+
+
+def test_delays_put_sleeps_into_a_kernel():
+    graph = [jnp.asarray(a) for a in ring(256)]
+    plain = lower(lambda *a: cores(*a), *graph)
+    with stress.delays():
+        delayed = lower(lambda *a: cores(*a), *graph)
+    assert "nanosleep" in delayed and "nanosleep" not in plain

@@ -250,3 +250,17 @@ def test_what_runs_on_a_gpu():
 
     assert launches() == (2, 2)
     assert launches(backend="xla") == (0, 0)
+
+
+def test_an_eager_gradient_looks_at_the_weights():
+    """As an eager call does: so it knows a width of buckets, and no other form is compiled."""
+    A = jsp.from_edges([0, 1, 0], [1, 2, 2], [1.0, 1.0, 5.0], shape=(3, 3))
+
+    def far(data):
+        return jsp.sssp(A.with_data(data), 0).distances.sum()
+
+    np.testing.assert_array_equal(jax.grad(far)(A.data)[:3], [2, 0, 1])
+    with pytest.raises(ValueError, match="NaN"):
+        jax.grad(far)(A.data.at[1].set(jnp.nan))
+    traced = jax.jit(jax.grad(far))(A.data.at[1].set(jnp.nan))
+    np.testing.assert_array_equal(traced[:3], [2, 0, 1])

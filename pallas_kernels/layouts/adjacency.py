@@ -103,8 +103,10 @@ def degree_sizes(indptr: Any) -> Any:
 
 
 def is_low_degree(n: int, largest: int, entries: int) -> bool:
-    """Whether the degrees of n > 0 vertices are small: the largest one, and their sum."""
-    return n > 0 and int(largest) <= LOW_MAX and int(entries) <= LOW_MEAN * n
+    """Whether the degrees of n > 0 vertices are small, the largest one and their sum, and int32
+    counts the words of an adjacency."""
+    small = n > 0 and int(largest) <= LOW_MAX and int(entries) <= LOW_MEAN * n
+    return small and 16 * n + 2 * int(entries) < 1 << 31
 
 
 def low_degree_arrays(

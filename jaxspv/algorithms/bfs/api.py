@@ -23,12 +23,12 @@ from ...graph import Graph, as_graph, register_layout
 from ...native import bind
 from ...shapes import Count, Int, Matrix, Sources
 from ...until import Until, check_until
-from ..common.edges import no_edges
+from ..common.edges import beyond_places, no_edges
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished
 from . import native
 from . import tiles as tiles
-from .sources import in_words, of_each, search_sources
+from .sources import SOURCES, in_words, of_each, search_sources
 from .tiles import TileRule
 from .xla import search, smallest_parents
 
@@ -162,7 +162,7 @@ op = Operation("bfs", types=_types, advice=_advice)
 def _not_persistent(graph, source, until, *, bounds, **_) -> str | None:
     """Why the kernel cannot run. It needs no layout, but is faster with one."""
     traced = "`max_iterations` of a traced number: the kernel wants a Python integer"
-    return no_edges(graph) or (traced if None in bounds else None)
+    return no_edges(graph) or beyond_places(graph) or (traced if None in bounds else None)
 
 
 def _together(axis_size, in_batched, graph, source, until, *, bounds, **how):
@@ -247,7 +247,14 @@ def _sources_separately(axis_size, in_batched, graph, sources, **how):
     return jax.tree.map(lambda v: v.reshape(axis_size, each, *v.shape[1:]), result)
 
 
-@many.register("persistent", backend="pallas", refuse=no_edges, batched=_sources_separately)
+def _no_words(graph, sources, **_) -> str | None:
+    together = min(sources.shape[0], SOURCES)
+    if together * graph.n >= 1 << 31:
+        return f"{together} levels of each of {graph.n} vertices exceed its int32 places"
+    return no_edges(graph)
+
+
+@many.register("persistent", backend="pallas", refuse=_no_words, batched=_sources_separately)
 def _persistent_sources(graph, sources, *, parents, deterministic):
     """All levels of 32 sources in one launch; a launch for each 32 sources."""
     from pallas_kernels.bfs.multi_source import bfs_sources as bfs_sources_kernel

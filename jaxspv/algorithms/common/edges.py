@@ -26,6 +26,14 @@ def no_edges(graph: Graph, *_: Any, **__: Any) -> str | None:
     return "there are no edges" if graph.n == 0 or graph.nse == 0 else None
 
 
+def beyond_places(graph: Any) -> str | None:
+    """Why the queues of a search in one launch, two of ranges of edges, of four words each, are too
+    large; None where int32 counts their words. A range may be cut at every 32nd edge."""
+    if graph.n + graph.nse // 32 < 1 << 28:
+        return None
+    return f"{graph.n} vertices and {graph.nse} edges exceed its int32 places"
+
+
 def endpoints_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
     """(nse,) tails and heads by slot; both n for padding, and for self loops unless `loops`."""
     n = graph.n

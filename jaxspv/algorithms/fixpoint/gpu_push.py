@@ -19,6 +19,7 @@ from ...algebra import operators
 from ...graph import LAYOUTS, Graph
 from ...ops.products.common.elementwise import trace
 from ...ops.products.common.product import no_plain_product
+from ..common.edges import beyond_places
 from ..common.weights import facts_of
 from .step import Call, of_call
 
@@ -35,6 +36,8 @@ def not_persistent(call: Call) -> str | None:
         return "the kernel runs to the end: no other `until` than `unchanged()`"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
+    if reason := beyond_places(graph):
+        return reason
     if x0.dtype.name not in DTYPES or semiring.add.atomic(x0.dtype) not in ORDERS:
         return f"the monoid `{semiring.add.name}` on {x0.dtype} is no order of the kernel"
     if reason := no_plain_product(semiring):

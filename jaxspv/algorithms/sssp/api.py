@@ -20,6 +20,7 @@ from ..._core.reductions import is_narrow
 from ...graph import as_graph
 from ...shapes import Bool, Count, Int, Matrix, Num, Real, Sources
 from ...until import Until, check_until, iteration_limit
+from ..common.edges import beyond_places
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
@@ -184,8 +185,8 @@ def _not_persistent(graph, source, until, delta, *, max_steps, **_):
         return f"the kernel takes float32 or int32 weights, not {graph.dtype}"
     if graph.n == 0 or graph.nse == 0:
         return "there is nothing to traverse"
-    if graph.n + graph.nse // 128 >= 1 << 28:  # ranges of 4 words in each of two queues
-        return f"{graph.n} vertices and {graph.nse} edges exceed its int32 places"
+    if reason := beyond_places(graph):
+        return reason
     if delta is not None and delta.kernel is None:
         return "a weight is negative"
     return None

@@ -32,6 +32,14 @@ def test_clustering_is_that_of_networkx(symmetric, weighted):
     np.testing.assert_allclose(some, np.mean([c for c in want.values() if c]), rtol=1e-5)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("how", [{"backend": "pallas"}, {"method": "tables"}, {"method": "x"}])
+def test_forms_that_cannot_run_are_refused_of_directed_graphs_too(how, weighted):
+    A = jsp.from_scipy(random_matrix(9, 20, 0, symmetric=False))
+    with pytest.raises((NotImplementedError, ValueError), match="|".join(how.values())):
+        jsp.clustering(A, weighted=weighted, **how)
+
+
 @pytest.mark.parametrize("name", ["karate", "jazz", "wiki-Vote"])
 def test_real_graphs(name):
     A = named(name, symmetric=True)

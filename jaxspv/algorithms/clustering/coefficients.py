@@ -47,9 +47,9 @@ def clustering(
         weighted: whether values are weights >= 0; otherwise they do not matter.
         directed: whether edges have a direction; None: unless the pattern is symmetric (of a
             traced matrix that is not known, and so directed).
-        backend, method: of the count of triangles without weights: "native" (in C++, on a CPU),
-            "tables" (rows as tables, in two launches on a GPU), "products" (two masked products
-            elsewhere).
+        backend: "pallas", "cpu", "xla", or None for the fastest that accepts the call.
+        method: "native" (in C++, on a CPU), "tables" (rows as tables, in two launches on a GPU),
+            "products" (masked products, the only one with weights or directions) or None.
 
     Returns:
         (n,) float32, or the dtype of the weights. Differentiable in weights > 0.
@@ -82,7 +82,11 @@ def clustering(
         directed = directed or not graph.symmetric  # the same, where both directions weigh the same
     if not weighted and not directed:
         return one_program(_by_triangles, graph, backend=backend, method=method)
-    return one_program(_by_products, graph, weighted=weighted, directed=directed)
+    if method not in (None, "products"):
+        raise NotImplementedError(
+            f"`method={method!r}` counts triangles without weights or directions; leave it out."
+        )
+    return one_program(_by_products, graph, weighted=weighted, directed=directed, backend=backend)
 
 
 def _by_triangles(graph: Graph, *, backend: Any, method: Any) -> Array:
@@ -91,16 +95,16 @@ def _by_triangles(graph: Graph, *, backend: Any, method: Any) -> Array:
     return _over(triangles, degree * (degree - 1))
 
 
-def _by_products(graph: Graph, *, weighted: bool, directed: bool) -> Array:
+def _by_products(graph: Graph, *, weighted: bool, directed: bool, backend: Any) -> Array:
     A = _without_loops(graph, weighted)
     ones = A.with_data(jnp.ones(A.nse, A.dtype))
     if not directed:
         degree = _row_sums(ones)
-        return _over(_closed_walks(A), degree * (degree - 1))
+        return _over(_closed_walks(A, backend), degree * (degree - 1))
     S, linked = (ewise_add(M, M.T.asformat("csr"), plus, nse=2 * M.nse) for M in (A, ones))
     degree = _row_sums(linked)
     both = _row_sums(linked.with_data((linked.data > 1).astype(A.dtype)))
-    return _over(_closed_walks(S), 2 * (degree * (degree - 1) - 2 * both))
+    return _over(_closed_walks(S, backend), 2 * (degree * (degree - 1) - 2 * both))
 
 
 @reaching
@@ -151,9 +155,10 @@ def _without_loops(graph: Graph, weighted: bool) -> CSR:
     return kept(dataclasses.replace(graph.out, data=data), valid)
 
 
-def _closed_walks(A: CSR) -> Array:
+def _closed_walks(A: CSR, backend: Any) -> Array:
     """(n,) the diagonal of A^3 of a symmetric A: row sums of `A * (A A)` on the pattern of A."""
-    return _row_sums(ewise_mult(mxm(A, A, mask=structure(A), nse=A.nse), A, nse=A.nse))
+    squared = mxm(A, A, mask=structure(A), nse=A.nse, backend=backend)
+    return _row_sums(ewise_mult(squared, A, nse=A.nse))
 
 
 def _row_sums(A: CSR) -> Array:

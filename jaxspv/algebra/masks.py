@@ -86,8 +86,6 @@ def structure(source: Sparse) -> Mask:
 def as_mask(mask: Any) -> Mask:
     """A `Mask` as it is; a sparse object or a boolean array as a mask by value; lists as arrays."""
     mask = mask if isinstance(mask, Mask) else Mask(mask)
-    if hasattr(mask.source, "toarray") and not hasattr(mask.source, "nse"):
-        raise TypeError("`mask` must be of jaxspv or booleans: make one of SciPy by `from_scipy`.")
     listed = not hasattr(mask.source, "shape")
     return dataclasses.replace(mask, source=array_of("mask", mask.source)) if listed else mask
 

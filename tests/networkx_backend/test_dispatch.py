@@ -11,6 +11,7 @@ import networkx_suite
 import pytest
 
 from jaxspv.networkx_backend import backend, info
+from jaxspv.networkx_backend.functions.paths import measures
 from jaxspv.networkx_backend.info import DEFAULTS, get_info
 from jaxspv.networkx_backend.registry import FUNCTIONS
 
@@ -221,6 +222,15 @@ def test_a_few_searches_of_many_are_left_to_networkx(new_process):
     many = [(0, k) for k in range(1, 5_000)]
     info.spent.calls.add(("jaccard_coefficient", 13, 13))
     assert why("jaccard_coefficient", many * 100) is True
+
+
+@pytest.mark.parametrize("name", ["center", "diameter", "eccentricity", "radius"])
+def test_no_component_is_searched_of_a_graph_that_is_not_connected(name, monkeypatch):
+    for search in ("diameter_of", "eccentricities_of"):
+        monkeypatch.setattr(measures, search, None)  # a call would be a TypeError
+    G = backend.convert_from_nx(nx.Graph([(0, 1), (1, 2), (3, 4)]))
+    with pytest.raises(nx.NetworkXError, match="not connected"):
+        getattr(backend, name)(G)
 
 
 WITHOUT_JAX = """

@@ -51,6 +51,7 @@ def _farthest(
             _check_connected(G, not math.isinf(far.max()))
             yield v, _number(G, weight, far.max())
         return
+    _check_connected(G, len(vertices) < 2 or _connected(G))  # before all the searches
     for k in range(0, len(vertices), TOGETHER):
         some = vertices[k : k + TOGETHER]
         hops = eccentricities_of(pattern(G), list(some))
@@ -82,9 +83,8 @@ def eccentricity(G, v=None, sp=None, weight=None):
 def _extreme(G, e=None, usebounds=False, weight=None, *, of):
     """The largest or the smallest eccentricity."""
     if of is max and weight is None and not G.is_directed():
-        found = diameter_of(pattern(G))
-        _check_connected(G, found.connected)
-        return int(found.diameter)
+        _check_connected(G, _connected(G))
+        return int(diameter_of(pattern(G)).diameter)
     return of(_eccentricities(G, weight).values())
 
 

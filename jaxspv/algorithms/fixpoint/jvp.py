@@ -77,10 +77,11 @@ def _along_tree(call, tangents, result) -> Array:
         return dense_tangent(tangents[2])
     values, directions, put_back = _perturbed(call, tangents, (x0, tangents[2]))
 
-    def settled(parts, before, slot, tail, v, live: Any = True):
+    def settled(parts, before, slot, tail, v, live: Any = True, update=call.update):
         """The term that the edge contributes to element v when x at its tail is `before`.
 
-        Where it is not `live` all values are 1: no infinity meets the cotangent 0.
+        Where it is not `live` all values are 1: no infinity meets the cotangent 0. update: of n
+        elements, with the derivatives that functions define, or `call.update.at`.
         """
         semiring, data, operands, captured, x0 = parts
         before, weight, old = (
@@ -93,7 +94,7 @@ def _along_tree(call, tangents, result) -> Array:
             return a if a.ndim == 0 else take(a, v)
 
         consts = [part(c) for c in captured[0]]
-        return call.update.at(consts, old, term, result.iterations, [part(a) for a in operands], {})
+        return update(consts, old, term, result.iterations, [part(a) for a in operands], {})
 
     data = safe(graph.data, graph.out.rowcol()[0] < n)
     parts = (semiring, data, operands, captured, x0)
@@ -101,7 +102,7 @@ def _along_tree(call, tangents, result) -> Array:
 
     row, col = graph.out.rowcol()
     before, every = take(x, row), jnp.arange(graph.nse, dtype=jnp.int32)
-    value = settled(parts, before, every, row, col)
+    value = settled(parts, before, every, row, col, update=call.update.at)
     tight = (row < n) & ~differs(value, take(x, col)) & differs(before, missing[0])
     changed = differs(x, x0)
     slot, parent = forest(row, col, tight, ~changed)

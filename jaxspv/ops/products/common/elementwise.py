@@ -74,7 +74,8 @@ class Elementwise:
         return _refuses(self.jaxpr)
 
     def at(self, captured: Sequence[Any], *args: Any) -> Any:
-        """The result for some of the elements: arguments of one shape, or scalars."""
+        """The result for some of the elements: arguments of one shape, or scalars. It is not to be
+        differentiated: derivatives that functions define are for the shape of the trace."""
         return _evaluate(self.jaxpr, captured, jax.tree.leaves(args))
 
 

@@ -124,7 +124,8 @@ def _in_dtype(op: Any, scalar: Any, side: str | None, A: Any) -> tuple[Any, Any,
 
 def _apply(A, op, scalar, *, bind, weak) -> Any:
     e = entries_in_slots(A)
-    z = applied(op, scalar, e.values(e.first()), e.keys, bind=bind, weak=weak)
+    full = e.repeated()
+    z = applied(op, scalar, full.data, full.keys, bind=bind, weak=weak)
     z = jnp.where(e.valid(), z, jnp.zeros((), z.dtype))
     return Dense(z) if is_dense(A) else at_places_of(A, e, z)
 

@@ -6,6 +6,7 @@ order where it is not the same code again; JAXSPV_THOROUGH=1 runs the whole prod
 """
 
 import dataclasses
+import functools
 import itertools
 import os
 
@@ -296,6 +297,7 @@ def test_a_matrix_without_slots_has_an_empty_slope(semiring):
 PADDED = jsp.from_edges([0, 0, 2], [1, 2, 0], [0.5, 0.25, 0.2], shape=(3, 3), nse=6)
 _singular = lambda a, b, w: jnp.log1p(-a * w) * b  # noqa: E731 - at a = w = 1
 BY_PARAMETER = {
+    "apply on a mesh": lambda w: jsp.reduce(jsp.apply(_sharded(), lambda a: _singular(a, 1, w))),
     "apply": lambda w: jsp.apply(PADDED, lambda a: _singular(a, 1, w)).sum(),
     "apply right": lambda w: jsp.apply(PADDED, lambda a, b: _singular(a, 1, b), right=w).sum(),
     "ewise": lambda w: jsp.ewise_add(PADDED, PADDED, lambda a, _: _singular(a, 1, w)).sum(),
@@ -315,6 +317,12 @@ BY_PARAMETER = {
 }  # fmt: skip
 
 
+@functools.cache
+def _sharded():
+    edges, mesh = ([0, 0, 2], [1, 2, 0], PADDED.data[:3]), jax.make_mesh((1,), ("d",))
+    return jsp.sharding.shard_edges(*edges, mesh=mesh, n=3, nse=6)
+
+
 def _of(w):
     return lambda a, b: _singular(a, b, w)
 
@@ -328,3 +336,21 @@ def test_padding_has_no_derivative_by_what_a_function_captures(call):
         want = jnp.sum(-a[:2]) / jnp.sum(1 - a[:2])
     for grad in (jax.grad(BY_PARAMETER[call]), jax.jit(jax.grad(BY_PARAMETER[call]))):
         np.testing.assert_allclose(grad(1.0), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "ell", "sell"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_padding_has_no_derivative_at_its_row_and_column(axis, format):
+    """`a w / (n - i)`, infinite at the extent, which is the row and the column of padding."""
+    D = np.array([[0, 1, 2], [3, 0, 0], [0, 4, 0]])
+    place = np.nonzero(D)
+    A = jsp.from_dense(D.astype(np.float32), nse=9).asformat(format)
+    op = jsp.IndexUnaryOp(lambda a, i, j, w: a * w / (3 - (i, j)[axis]))
+
+    def total(data, w):
+        return jsp.apply(A.with_data(data), op, thunk=w).sum()
+
+    by_data, by_w = jax.grad(total, (0, 1))(A.data, 2.0)
+    each = 1 / (3 - place[axis])
+    np.testing.assert_allclose(by_w, np.sum(D[place] * each), rtol=1e-6)
+    np.testing.assert_allclose(A.with_data(by_data).todense()[place], 2 * each, rtol=1e-6)

@@ -282,7 +282,12 @@ def _applied(G: ShardedGraph, op: Any, scalar: Any, *, bind: str | None, weak: b
     def body(local: Local, op, scalar):
         keys = local.endpoints()
         valid = keys[0] < G.n
-        x = jnp.where(valid, local.block.data, jnp.ones((), local.block.data.dtype))
+        some, first = jnp.any(valid), jnp.argmax(valid)
+
+        def repeated(v, other):  # as `Entries.repeated`
+            return jnp.where(valid, v, jnp.where(some, v[first], jnp.asarray(other, v.dtype)))
+
+        x, keys = repeated(local.block.data, 1), tuple(repeated(k, 0) for k in keys)
         z = applied(op, scalar, x, keys, bind=bind, weak=weak)
         return jnp.where(valid, z, jnp.zeros((), z.dtype))
 

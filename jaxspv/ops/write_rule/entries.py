@@ -84,10 +84,17 @@ class Entries:
         """The same places with other values."""
         return dataclasses.replace(self, data=data)
 
-    def first(self) -> Array:
-        """The first value, 1 without any: see `first_valid`."""
-        one = jnp.ones((), self.data.dtype)
-        return jnp.where(self.count > 0, self.data[0], one) if self.nse else one
+    def repeated(self) -> Entries:
+        """The first entry in padding too, 1 at place 0 without any: see `first_valid`."""
+
+        def fill(v, other):
+            first = jnp.where(self.count > 0, v[0], jnp.asarray(other, v.dtype))
+            return jnp.where(self.valid(), v, first)
+
+        if not self.nse:
+            return self
+        keys = tuple(fill(k, 0) for k in self.keys)
+        return dataclasses.replace(self, data=fill(self.data, 1), keys=keys)
 
     def values(self, stand_in: Any = 0) -> Array:
         """The values, `stand_in` in padding: nothing stored there reaches a result."""

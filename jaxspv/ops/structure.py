@@ -65,6 +65,7 @@ def _transpose(A) -> Entries:
     return sort_entries(dataclasses.replace(e, keys=e.keys[::-1], shape=e.shape[::-1]))
 
 
+@overloadable
 def kron(
     A: Matrix,
     B: Matrix,
@@ -139,6 +140,7 @@ def _rows_of_slots(e: Entries) -> tuple[Any, Any]:
     return first, jnp.minimum(search(row, (row[0] + 1,)), e.count) - first
 
 
+@overloadable
 def diag(
     A: Operand,
     k: int = 0,
@@ -201,6 +203,7 @@ def _diag_of(A, *, k) -> Entries:
     return keep(dataclasses.replace(e, keys=(i - max(-k, 0),), shape=(size,)), on, min(e.nse, size))
 
 
+@overloadable
 def resize(A: Sparse, *shape: int) -> Any:
     """The same entries in another shape; those outside of it are dropped. GrB_resize.
 

@@ -185,6 +185,43 @@ def test_places_alone():
         jsp.assign(A, part, [0, 1], [0, 1], accum=PAIR.add)
 
 
+@pytest.mark.parametrize("k", [0, 1, -2])
+def test_diagonals_and_other_shapes(k):
+    A, a = drawn(11, entries=14)
+    d = jsp.diag(A, k)
+    down, right = max(-k, 0), max(k, 0)
+    assert entries(d) == {i - down: v for (i, j), v in a.items() if j - i == k}
+    back = jsp.diag(d, k, format="csc")
+    assert back.format == "csc" and entries(back) == {
+        (i + down, i + right): v for i, v in entries(d).items()
+    }
+    for shape in ((3, 9), (6, 2)):
+        want = {(i, j): v for (i, j), v in a.items() if i < shape[0] and j < shape[1]}
+        assert entries(jsp.graphblas.resize(A, shape)) == want
+    assert jsp.graphblas.resize(d, 2).shape == (2,)
+
+
+def test_kronecker_products():
+    (A, a), (B, b) = drawn(12, (2, 3), 4), drawn(13, (3, 2), 5)
+    want = {
+        (i * 3 + k, j * 2 + q): times(v, w) for (i, j), v in a.items() for (k, q), w in b.items()
+    }
+    with_best = lambda x, y: (x[0] + y[0], jnp.where(y[1] == NONE, x[1], y[1]))  # noqa: E731
+    assert entries(jsp.kron(A, B, with_best)) == want
+    C = jsp.kron(A, B, lambda x, y: x[0] * y[1])
+    for (i, j), v in a.items():
+        for (k, q), w in b.items():
+            assert C.todense()[i * 3 + k, j * 2 + q] == v[0] * w[1]
+
+
+def test_apply_has_no_derivative_at_padding():
+    """`a w / (4 - i)`, infinite at the row of padding."""
+    A, a = drawn(14)
+    op = jsp.IndexUnaryOp(lambda v, i, j, w: v[0] * w / (4 - i))
+    by_w = jax.grad(lambda w: jsp.apply(A, op, thunk=w).sum())(2.0)
+    np.testing.assert_allclose(by_w, sum(v[0] / (4 - i) for (i, _), v in a.items()), rtol=1e-6)
+
+
 def test_values_that_do_not_fit_are_refused():
     A = jsp.from_edges([0, 1], [1, 0], [1.0, 2.0], shape=(2, 2))
     with pytest.raises(ValueError, match="one row a slot"):

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..._core.derivatives import first_valid
 from ..._core.tuples import choose, is_tuple, joined, ones_unless, take
 from ...algebra.monoids import Monoid, as_monoid
 from ...algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
@@ -20,6 +21,7 @@ from .. import apply as _apply
 from .. import assign as _assign
 from .. import ewise as _ewise
 from .. import extract as _extract
+from .. import structure as _structure
 from ..reduce import checked_axis
 from ..write_rule.call import Options
 from ..write_rule.write import as_accum
@@ -115,6 +117,12 @@ def ewise_mult(A, B, op, **options):
     return _joined(_ewise.ewise_mult, A, B, op, Options(**options))
 
 
+@on_tuples
+def kron(A, B, op, **options):
+    """`kron` of tuples: `op` of two values of any kinds."""
+    return _joined(_structure.kron, A, B, op, Options(**options))
+
+
 def _keys(A: Tuples) -> tuple[Array, Array]:
     if A.places.ndim == 2:
         return A.places.rowcol()
@@ -128,12 +136,13 @@ def apply(A, op, *, left=None, right=None, thunk=0, **options):
     Where it gives numbers the result is a matrix of numbers.
     """
     A = as_tuples("A", A)
-    values = ones_unless(A.valid(), A.data)
+    full = ones_unless(A.valid(), A.data), _keys(A)
+    values, keys = take(full, first_valid(A.valid()))
     if left is not None or right is not None:
         pair = as_binary(op)
         z = jax.vmap(lambda v: pair(left, v) if right is None else pair(v, right))(values)
     elif isinstance(op, IndexUnaryOp):
-        z = jax.vmap(lambda v, i, j: op(v, i, j, thunk))(values, *_keys(A))
+        z = jax.vmap(lambda v, i, j: op(v, i, j, thunk))(values, *keys)
     else:
         z = jax.vmap(op)(values)
     return _written(A.with_data(z), Options(**options))
@@ -184,6 +193,20 @@ def transpose(A, **options):
     """`transpose` of tuples."""
     A = as_tuples("A", A)
     return write(A.T.asformat(A.format), Options(**options))
+
+
+@on_tuples
+def diag(A, k=0, *, format="csr", **options):
+    """`diag` of tuples: of a vector the matrix, of a matrix the vector."""
+    A = as_tuples("A", A)
+    return write(Tuples(_structure.diag(A.places, k, format=format), A.values), Options(**options))
+
+
+@on_tuples
+def resize(A, *shape):
+    """`resize` of tuples."""
+    A = as_tuples("A", A)
+    return Tuples(_structure.resize(A.places, *shape), A.values)
 
 
 @on_tuples

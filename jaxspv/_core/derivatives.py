@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
-from .batching import alike
+from .batching import alike, along
 
 
 def is_zero(tangent: Any) -> bool:
@@ -26,8 +26,10 @@ def dense_tangent(tangent: Any) -> Any:
     def dense(leaf):
         if not is_symbolic(leaf):
             return leaf
-        of_integers = leaf.dtype == jax.dtypes.float0
-        return (np if of_integers else jnp).zeros(leaf.shape, leaf.dtype)
+        if leaf.dtype == jax.dtypes.float0:
+            return np.zeros(leaf.shape, leaf.dtype)
+        zeros = jnp.zeros(leaf.shape, leaf.dtype)
+        return along(leaf.aval.manual_axis_type.varying, [zeros])[0]  # inside of a `shard_map`
 
     return jax.tree.map(dense, tangent, is_leaf=is_symbolic)
 

@@ -35,6 +35,13 @@ def solved(d):
     how = {"update": lambda old, y, i, b, sums: b + jnp.maximum(y, 0.1), "operands": (jnp.ones(3),)}
     return jsp.fixpoint(A.with_data(d / 10), jnp.ones(3), until=jsp.until.residual(1e-6), **how).x
 
+def attended(d):
+    return (jsp.learning.attention(every, d[:, None], ones, d[:, None] ** 2) ** 2).sum()
+
+def twice(d):
+    return jax.grad(lambda d: (jax.grad(attended)(d) ** 2).sum())(d)
+
+every, ones = jsp.from_dense(np.ones((3, 3))), jnp.ones((3, 1))
 keys = jax.random.split(jax.random.key(0), 2)
 data = jnp.array([[1.0, 2, 3], [2, 5, 1]])
 shares = jnp.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
@@ -54,6 +61,7 @@ CALLS = {
     "slope of monotone": (slope(fixed), data),
     "slope of fixpoint": (slope(solved), data),
     "slope of soft_sssp": (slope(lambda t: jsp.soft_sssp(A, 0, t).distances[1:]), 5 * small),
+    "slopes of attention": (twice, data / 5),
     "slope by values": (slope(rank), data),
     "slope by damping": (slope(lambda t: rank(damping=t)), 5 * small),
     "slope by shares": (slope(lambda p: rank(personalization=p)), shares),
@@ -87,6 +95,7 @@ NAMES = [
     "hits",
     "closure",
     "fixpoint",
+    "slopes of attention",
     *(
         f"slope {what}"
         for what in (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import sys
 import types
 import weakref
@@ -135,6 +136,28 @@ def _value(value: Any) -> Any:
     if found is not value or module.partition(".")[0] not in STABLE:
         raise _Unknown
     return value
+
+
+def takes(fn: Any, count: int, *, unknown: bool = True) -> bool:
+    """Whether a function can be called with `count` arguments; `unknown` where it does not say."""
+    if isinstance(fn, types.FunctionType) and fn.__code__.co_argcount == count:
+        code = fn.__code__
+        if not code.co_kwonlyargcount:
+            return True  # without the 10 us of a signature
+    try:
+        inspect.signature(fn).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        return unknown
+    return True
+
+
+def check_function(name: str, fn: Any, count: int, of: str) -> None:
+    """TypeError where the argument `name` is no function of `count` arguments, in words `of`."""
+    if not callable(fn) or not takes(fn, count):
+        why = "which takes another number of arguments" if callable(fn) else "which is no function"
+        raise TypeError(f"`{name}` must be a function of {of}; got {fn!r}, {why}.")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from jax import Array
 
 from .._core.pytree import Algebraic, named, pytree_dataclass, static
 from ..shapes import ArrayLike, Int, Shaped
-from .functions import OnNumbers, canonical, lifted, shape_of
+from .functions import OnNumbers, canonical, check_function, lifted, shape_of
 
 Position = Literal["firsti", "firstj", "secondi", "secondj"]
 
@@ -178,6 +178,7 @@ def as_binary(op: Any, name: str = "op") -> BinaryOp:
         raise TypeError(f"`{name}` must be an operator of two operands; got {op!r}.")
     if not callable(op):
         raise TypeError(f"`{name}` must be a BinaryOp or a function of two arrays; got {op!r}.")
+    check_function(name, op, 2, "two arrays")
     return BinaryOp(op, getattr(op, "__name__", "user"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 from typing import Any
 
@@ -13,6 +12,7 @@ from jax import Array, dtypes
 from .._core.eager.arrays import array_of
 from .._core.operations.overload import overloadable
 from ..algebra import operators
+from ..algebra.functions import check_function, takes
 from ..algebra.monoids import Monoid
 from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary, traceable
 from ..shapes import Allowed, Number, Operand
@@ -102,6 +102,7 @@ def bound(op: Any, left: Any, right: Any, thunk: Any, A: Any) -> tuple[Any, Any,
     if side:
         op = as_binary(op)
     elif not isinstance(op, (UnaryOp, IndexUnaryOp)):
+        check_function("op", op, 1, "one array, or of two with `left` or `right`")
         op = UnaryOp(op)
     scalar: Any = left if side == "left" else right if side else thunk
     name = side or "thunk"
@@ -210,25 +211,14 @@ def _predicate(op: Any) -> IndexUnaryOp | UnaryOp:
     if isinstance(op, BinaryOp) or not callable(op):
         raise TypeError(f"`op` must be an IndexUnaryOp or a function; got {op!r}.")
     fn = traceable(op)
-    if _takes(fn, 4):
+    if takes(fn, 4):
         return IndexUnaryOp(fn)
-    if _takes(fn, 1):
+    if takes(fn, 1, unknown=False):
         return UnaryOp(fn)
     raise TypeError(
         "`op` must be a function of (values, rows, columns, thunk), or of values alone; "
         f"got {op!r}, which takes neither 4 nor 1 arguments."
     )
-
-
-def _takes(fn: Any, number: int) -> bool:
-    """Whether a function can be called with so many arguments; of unknown ones it is 4."""
-    try:
-        inspect.signature(fn).bind(*range(number))
-    except TypeError:
-        return False
-    except ValueError:
-        return number == 4
-    return True
 
 
 def _select(A, op, thunk) -> Entries:

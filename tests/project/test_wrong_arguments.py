@@ -127,6 +127,28 @@ def test_errors_name_the_argument_and_a_way_on(call, message):
         call()
 
 
+ARITY: list[tuple[Callable[[], Any], str]] = [
+    (lambda: UNTYPED.apply(A, lambda a, b: a), "op"),
+    (lambda: UNTYPED.apply(A, lambda: 1), "op"),
+    (lambda: UNTYPED.apply(A, lambda a: a, left=1.0), "op"),
+    (lambda: UNTYPED.ewise_add(A, A, lambda a: a), "op"),
+    (lambda: UNTYPED.ewise_add(A, A, out=A, accum=lambda a, b, c: a), "accum"),
+    (lambda: UNTYPED.select(A, lambda a, b: a), "op"),
+    (lambda: UNTYPED.semiring(jsp.monoids.plus, lambda a: a), "mul"),
+    (lambda: UNTYPED.monoid(lambda a: a, 0), "op"),
+    (lambda: UNTYPED.fixpoint(A, X, "min_plus", update=lambda old, y: y), "update"),
+    (lambda: UNTYPED.fixpoint(A, X, sums={"s": lambda: 1}), r"sums\['s'\]"),
+    (lambda: UNTYPED.closure(A, star=lambda a, b: a), "star"),
+    (lambda: UNTYPED.learning.attention(A, ONES, ONES, ONES, score=lambda q: q), "score"),
+]
+
+
+@pytest.mark.parametrize(("call", "name"), ARITY)
+def test_functions_of_another_arity_are_named(call, name):
+    with pytest.raises(TypeError, match=f"`{name}` must be a function of"):
+        call()
+
+
 @pytest.mark.parametrize(
     "call",
     [

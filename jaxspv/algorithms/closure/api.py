@@ -18,6 +18,7 @@ from ..._core.loops import scan, while_going
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.tuples import Each, choose, multiplied
 from ...algebra.families import one_of
+from ...algebra.functions import check_function
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring, min_plus
 from ...formats.base import SparseMatrix
@@ -116,8 +117,8 @@ def closure(
     if T.shape != (n, n):
         raise ValueError(f"`A` must be square; got {T.shape}.")
     until = check_until(until, UNTIL, "closure", n)
-    if not (star is None or callable(star)):
-        raise TypeError(f"`star` must be a function; got {star!r}.")
+    if star is not None:
+        check_function("star", star, 1, "one value")
     x0 = _start(semiring, T, start, n)
     found = _solved(semiring, T, x0, star, until)
     if semiring.add.of_tuples or len(jax.tree.leaves((T.values, x0))) != 2:

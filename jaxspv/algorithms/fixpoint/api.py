@@ -18,6 +18,7 @@ from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import pytree_dataclass, result_tuple
+from ...algebra.functions import check_function
 from ...algebra.semirings import Semiring, as_semiring, min_plus, plus_times
 from ...graph import Graph, as_graph, register_layout
 from ...ops.products.common.elementwise import trace
@@ -184,8 +185,8 @@ def _checked(A, x0, semiring, loop: _Loop):
         raise ValueError("`closure` is an update of its own: leave out `update`.")
     if closure and not monotone:
         update = functools.partial(_restarted, semiring.add, x0)
-    if not (update is None or callable(update)):
-        raise TypeError(f"`update` must be a function; got {update!r}.")
+    if update is not None:
+        check_function("update", update, 4 + len(arrays), "(old, y, i, *operands, sums)")
     if not (sums is None or isinstance(sums, Mapping)):
         raise TypeError(f"`sums` must be a dictionary of functions; got {sums!r}.")
     named = dict(sums or {})
@@ -211,8 +212,7 @@ def _strong(name: str, value: Any) -> Array:
 
 
 def _traced_sum(name, fn, x0, arrays):
-    if not callable(fn):
-        raise TypeError(f"`sums[{name!r}]` must be a function; got {fn!r}.")
+    check_function(f"sums[{name!r}]", fn, 1 + len(arrays), "(x, *operands)")
     function, captured = trace(fn, x0, *arrays)
     shape = function.result.shape
     if shape not in (x0.shape, ()):

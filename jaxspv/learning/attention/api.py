@@ -14,6 +14,7 @@ from jax import Array
 from ..._core.derivatives import is_inexact
 from ..._core.indices import with_pattern
 from ..._core.platforms import Backend
+from ...algebra.functions import check_function
 from ...ops.products.common.elementwise import trace
 from ...ops.products.sddmm.api import bare, check_ends
 from ...ops.write_rule.call import matrix
@@ -114,8 +115,8 @@ def attention(
 
 def _traced(score, Q, K, edges, heads, scale) -> tuple[Score, tuple[Any, ...]]:
     """The score as operations on one entry, and the arrays that it captures."""
-    if not callable(score):
-        raise TypeError(f"`score` must be a function; got {type(score).__name__}.")
+    ends = 2 if edges is None else 3
+    check_function("score", score, ends, "(q, k)" if edges is None else "(q, k, edges)")
     one = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in (Q, K)]
     if edges is not None:
         one.append(jax.ShapeDtypeStruct(edges.shape[1:], edges.dtype))

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jax import export as jax_export
 
-from ._core.platforms import Backend, without_kernels
+from ._core.platforms import Backend, using
 
 KERNEL_CALLS = ("mosaic_gpu_v2", "mosaic_gpu")  # what a Pallas kernel is in an exported program
 
@@ -61,7 +61,7 @@ def export(
     )
 
     def trace(*args, **kwargs):
-        with without_kernels() if backend == "xla" else contextlib.nullcontext():
+        with using("cpu") if backend == "xla" else contextlib.nullcontext():  # no kernels
             return exported(*args, **kwargs)
 
     return trace

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.custom_derivatives import SymbolicZero
+from jax.custom_derivatives import SymbolicZero, zero_from_primal
 
 from .batching import alike, along
 
 
 def is_zero(tangent: Any) -> bool:
     """Whether every leaf of a tangent is known to be zero (or has no tangent at all)."""
-    leaves = jax.tree.leaves(tangent, is_leaf=is_symbolic)
-    return all(is_symbolic(x) or getattr(x, "dtype", None) == jax.dtypes.float0 for x in leaves)
+    float0, leaves = jax.dtypes.float0, jax.tree.leaves(tangent)
+    return all(isinstance(x, SymbolicZero) or getattr(x, "dtype", None) == float0 for x in leaves)
 
 
 def dense_tangent(tangent: Any) -> Any:
     """A tangent with its symbolic zeros made into arrays of zeros."""
 
     def dense(leaf):
-        if not is_symbolic(leaf):
+        if not isinstance(leaf, SymbolicZero):
             return leaf
-        if leaf.dtype == jax.dtypes.float0:
-            return np.zeros(leaf.shape, leaf.dtype)
-        zeros = jnp.zeros(leaf.shape, leaf.dtype)
-        return along(leaf.aval.manual_axis_type.varying, [zeros])[0]  # inside of a `shard_map`
+        kind: Any = leaf.aval
+        if kind.dtype == jax.dtypes.float0:
+            return np.zeros(kind.shape, kind.dtype)
+        zeros = jnp.zeros(kind.shape, kind.dtype)
+        return along(kind.manual_axis_type.varying, [zeros])[0]  # inside of a `shard_map`
 
-    return jax.tree.map(dense, tangent, is_leaf=is_symbolic)
+    return jax.tree.map(dense, tangent)
 
 
 def jvp_of_perturbed(
@@ -44,18 +45,13 @@ def jvp_of_perturbed(
         primals: pytrees.
         tangents: one for each, of which any may be symbolic zeros: those cost nothing.
     """
-    live = [not is_zero(t) for t in tangents]
+    dots = [None if is_zero(t) else dense_tangent(t) for t in tangents]
+    live = [None if t is None else v for v, t in zip(primals, dots, strict=True)]
 
-    def of_live(*values):
-        given = iter(values)
-        return fn(*(next(given) if on else v for on, v in zip(live, primals, strict=True)))
+    def of_live(live):
+        return fn(*(v if own is None else own for v, own in zip(primals, live, strict=True)))
 
-    values = tuple(v for v, on in zip(primals, live, strict=True) if on)
-    if not values:
-        result = fn(*primals)
-        return result, jax.tree.map(jnp.zeros_like, result)
-    dots = tuple(dense_tangent(t) for t, on in zip(tangents, live, strict=True) if on)
-    return jax.jvp(of_live, values, dots)
+    return jax.jvp(of_live, (live,), (dots,))
 
 
 def first_valid(valid: Array) -> Array:
@@ -69,14 +65,10 @@ def first_valid(valid: Array) -> Array:
     return jnp.where(valid, slot, jnp.argmax(valid).astype(slot.dtype)) if slot.size else slot
 
 
-def symbolic_zero(value: Any) -> SymbolicZero:
-    """The tangent of an array that is known to be zero."""
-    return SymbolicZero(jax.typeof(value).to_tangent_aval())
-
-
-def is_symbolic(leaf: Any) -> bool:
-    """Whether a leaf of a tangent is JAX's symbolic zero."""
-    return isinstance(leaf, SymbolicZero)
+def with_zeros(primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """The tangents of arrays; symbolic zeros where they are None."""
+    each = zip(primals, tangents, strict=True)
+    return [zero_from_primal(x, symbolic_zeros=True) if t is None else t for x, t in each]
 
 
 def is_inexact(value: Any) -> bool:
@@ -93,8 +85,7 @@ def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: 
     at, result = tree.unflatten(leaves), jax.tree.map(jnp.zeros_like, cotangent)
 
     def of(live):
-        dots = [symbolic_zero(x) if t is None else t for x, t in zip(leaves, live, strict=True)]
-        return dense_tangent(tangent(at, tree.unflatten(dots), result))
+        return dense_tangent(tangent(at, tree.unflatten(with_zeros(leaves, live)), result))
 
     live = [x if u else None for x, u in zip(leaves, unknown, strict=True)]
     return tree.unflatten(jax.linear_transpose(of, live)(cotangent)[0])

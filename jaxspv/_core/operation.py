@@ -21,12 +21,12 @@ from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.sharding import NamedSharding, PartitionSpec
 
 from .batching import alike, one_by_one, vmapped
-from .derivatives import is_inexact, is_zero, jvp_of_perturbed, symbolic_zero, transpose_of_tangent
+from .derivatives import is_inexact, is_zero, jvp_of_perturbed, transpose_of_tangent, with_zeros
 from .eager.arrays import as_array, as_operands, is_eager
-from .eager.programs import PROGRAMS, check_hashable
-from .operations.call import Call, Form, Types, call_of, structs, types_of, x64
+from .eager.programs import PROGRAMS
+from .operations.call import Call, Form, Types, call_of, structs, types_of
 from .operations.plan import Plan
-from .operations.table import Table, on_types, results_of
+from .operations.table import Table, on_types
 from .platforms import PLATFORM_OF, WORDS, Backend, inside, situation
 
 
@@ -78,10 +78,11 @@ class Operation(Table):
     ):
         super().__init__(name, internal)
         own = {"definition": self._tangent_of_definition, "linear": self._tangent_if_linear}
-        self.tangent = own[tangent] if isinstance(tangent, str) else tangent
-        self.transpose, self.types, self.advice = transpose, types, advice
+        self.tangent: Any = own[tangent] if isinstance(tangent, str) else tangent
+        self.transpose: Any = transpose
         if linear is not None:
             self.transpose = functools.partial(self._transpose_of_tangent, linear)
+        self.types, self.advice = types, advice
         self.primitive = primitive = Primitive(name.replace(" ", "_"))
         primitive.multiple_results = True
         primitive.def_abstract_eval(self._abstract)
@@ -112,12 +113,7 @@ class Operation(Table):
             NotImplementedError: every form refuses; says why for each.
         """
         leaves, tree = jax.tree.flatten(operands)
-        options, where = tuple(sorted(static.items())), situation().everywhere().taking(backend)
-        try:
-            call = call_of(tree, options, backend, method, where, ())
-        except TypeError:
-            check_hashable({**static, "backend": backend, "method": method})
-            raise
+        call = call_of(tree, static, backend, method, situation().taking(backend))
         if not is_eager(*leaves):
             return self._bound(call, *leaves)
         return PROGRAMS.run(self.primitive.name, self._bound, call, as_operands(leaves))
@@ -131,12 +127,13 @@ class Operation(Table):
 
     def _results(self, call: Call, types: Types) -> tuple[Any, Types]:
         """The structure and the types of the results, without the axes of vmap."""
-        return results_of(self, call.replace(lanes=()), call.single(types), x64())
+        x64 = jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
+        return _results_of(self, call.replace(lanes=()), call.single(types), x64)
 
     def planned(self, call: Call, types: Types, platform: str | None = None) -> Plan:
         """The plan of a call with operands of these types, without the axes of vmap."""
         how = {"backend": call.backend, "method": call.method, "platform": platform}
-        return on_types(functools.partial(self.plan, **how), call, call.single(types))
+        return on_types(functools.partial(self.plan, **how), call, types)
 
     def traced(self, platform: str, call: Call, types: Types) -> Any:
         """The jaxpr of the form for a platform; it may hold other operations."""
@@ -145,21 +142,21 @@ class Operation(Table):
 
     def advised(self, call: Call, types: Types) -> tuple[str, ...]:
         """Sentences on what would make a call with operands of these types faster."""
-        return () if self.advice is None else tuple(on_types(self.advice, call, call.single(types)))
+        return () if self.advice is None else tuple(on_types(self.advice, call, types))
 
     def _form(self, platform: str, call: Call, types: Types) -> Form:
         """The form for a platform; under vmap the form in XLA for a kernel without a batch rule."""
-        plan = self.planned(call, types, platform)
-        if (impl := plan.on(platform)) is None:
-            only = " and ".join(f"backend={impl.backend!r}" for impl in plan.chosen)
-            served = " and ".join(WORDS[PLATFORM_OF[i.backend]] for i in plan.chosen)
+        (impl,) = self.planned(call, types, platform).chosen
+        if (only := PLATFORM_OF.get(impl.backend, platform)) != platform:
             raise NotImplementedError(
-                f"`{self.name}` was asked for with {only}, which runs on {served} only; the "
-                f"operands are on {platform}."
+                f"`{self.name}` was asked for with backend={impl.backend!r}, which runs on "
+                f"{WORDS[only]} only; the operands are on {platform}."
             )
         if call.lanes and impl.backend == "pallas" and impl.batched is None:
-            if (kernel := impl) and (impl := plan.on("other")) is None:
-                raise NotImplementedError(f"{kernel} cannot be batched by vmap.")
+            (other,) = self.planned(call, types, "other").chosen
+            if other.backend != "xla":
+                raise NotImplementedError(f"{impl} cannot be batched by vmap.")
+            return other
         return impl
 
     # ---- The rules of the primitive ----
@@ -200,19 +197,16 @@ class Operation(Table):
         found = [None] * len(results)
         if any(map(is_inexact, results)) and any(t is not None for t in given):
             found = _inlined(list(primals), given, results, rule=self._tangents, call=call)
-        zeros = (ad.Zero(jax.typeof(v).to_tangent_aval()) for v in results)
+        zeros = [ad.Zero(jax.typeof(v).to_tangent_aval()) for v in results]
         return results, [z if t is None else t for z, t in zip(zeros, found, strict=True)]
 
     def _tangents(self, primals, tangents, results, *, call: Call):
         """Tangents of the results; None, as for the operands, for zeros and other than floats."""
         structure, _ = self._results(call, types_of(primals))
-        assert self.tangent is not None, self.name
         tangent = functools.partial(self.tangent, **dict(call.static))
 
         def fn(primals, tangents, results):
-            each = zip(primals, tangents, strict=True)
-            dots = [symbolic_zero(x) if t is None else t for x, t in each]
-            trees = map(call.tree.unflatten, (primals, dots))
+            trees = map(call.tree.unflatten, (primals, with_zeros(primals, tangents)))
             found = structure.flatten_up_to(tangent(*trees, structure.unflatten(results)))
             each = zip(results, found, strict=True)
             return [None if is_zero(t) or not is_inexact(v) else t for v, t in each]
@@ -225,10 +219,10 @@ class Operation(Table):
 
     def _transpose(self, cotangents, *leaves, call: Call):
         leaves = [as_array(x) if isinstance(x, bool) else x for x in leaves]  # a literal of jit's
+        if all(type(c) is ad.Zero for c in cotangents):
+            return [None] * len(leaves)
         known = [None if ad.is_undefined_primal(x) else x for x in leaves]
         avals = [x.aval if k is None else x for x, k in zip(leaves, known, strict=True)]
-        if all(type(c) is ad.Zero for c in cotangents):
-            return [ad.Zero(v) if k is None else None for v, k in zip(avals, known, strict=True)]
         given = [ad.instantiate_zeros(c) for c in cotangents]
         return _inlined(given, known, rule=self._cotangents, call=call, types=types_of(avals))
 
@@ -236,7 +230,6 @@ class Operation(Table):
         """Cotangents of the leaves in which the operation is linear, which are not known."""
         structure, _ = self._results(call, types)
         places = structs(call.single(types))
-        assert self.transpose is not None
         transpose = functools.partial(self.transpose, **dict(call.static))
 
         def fn(cotangents, known):
@@ -254,11 +247,9 @@ class Operation(Table):
             return fn(cotangents, known)
 
     def _transpose_of_tangent(self, linear, cotangent, *operands, **static):
-        assert self.tangent is not None
         if not linear(*operands, **static):
             raise NotImplementedError(f"`{self.name}` is not linear here: no transpose.")
-        push = functools.partial(self.tangent, **static)
-        return transpose_of_tangent(push, cotangent, operands)
+        return transpose_of_tangent(functools.partial(self.tangent, **static), cotangent, operands)
 
     def _tangent_of_definition(self, primals, tangents, result, **static):
         """The tangent by JAX's differentiation of the form in XLA."""
@@ -304,6 +295,20 @@ class Operation(Table):
         return found
 
 
+@functools.lru_cache(maxsize=4096)
+def _results_of(op: Operation, call: Call, types: Types, x64: bool) -> tuple[Any, Types]:
+    """The structure and the types of the results of an operation."""
+    del x64  # part of the key
+    (impl,) = op.planned(call, types, "other").chosen
+    result = None if op.types is None else on_types(op.types, call, types)
+    if result is None:
+        run = functools.partial(impl.run, **dict(call.static))
+        with inside(call.where.on(PLATFORM_OF.get(impl.backend, "other"))):
+            result = jax.eval_shape(run, *call.tree.unflatten(structs(types)))
+    leaves, structure = jax.tree.flatten(result)
+    return structure, types_of(leaves)
+
+
 @functools.partial(jax.jit, static_argnames=("rule", "call", "types", "platform"), inline=True)
 def _inlined(*arrays: Any, rule: Callable[..., Any], **static: Any) -> Any:
     """A rule of an operation, traced once for equal static arguments and types of arrays."""
@@ -317,21 +322,18 @@ def _over_lanes(impl: Form, call: Call, leaves: Sequence[Any]) -> list[Any]:
     """
     rule, static = impl.batched, dict(call.static)
     mapped = rule == "map" or (callable(rule) and impl.backend != "xla")
-    outer = one_by_one if mapped else vmapped
 
-    def single(*leaves):
-        operands = jax.tree.unflatten(call.tree, leaves)
-        return jax.tree.leaves(impl.run(*operands, **static))
+    def on_leaves(fn, *leaves):
+        return jax.tree.leaves(fn(*call.tree.unflatten(leaves), **static))
 
-    def by_rule(size, lane, *leaves):
-        assert callable(rule)
-        operands, lane = (jax.tree.unflatten(call.tree, v) for v in (leaves, lane))
-        return jax.tree.leaves(rule(size, lane, *operands, **static))
-
-    fn = single
-    for k, (size, lane) in enumerate(call.lanes):
-        step = by_rule if k == 0 and callable(rule) else functools.partial(outer, fn)
-        fn = functools.partial(step, size, lane)
+    fn = functools.partial(on_leaves, impl.run)
+    for k, (size, flags) in enumerate(call.lanes):
+        if k == 0 and callable(rule):
+            fn = functools.partial(
+                on_leaves, functools.partial(rule, size, call.tree.unflatten(flags))
+            )
+        else:
+            fn = functools.partial(one_by_one if mapped else vmapped, fn, size, flags)
     return fn(*leaves)
 
 

@@ -20,6 +20,13 @@ BACKENDS: tuple[Backend, ...] = ("pallas", "cpu", "xla")  # fastest first
 PLATFORM_OF: dict[str, str] = {"pallas": "cuda", "cpu": "cpu"}  # "xla" runs on every platform
 WORDS = {"cuda": "NVIDIA GPUs", "cpu": "CPUs", "other": "other platforms"}
 EVERYWHERE = frozenset(WORDS)
+# The backends that are asked for a form for a platform, in order; None: one of each is wanted.
+ASKED: dict[str | None, tuple[Backend, ...]] = {
+    None: BACKENDS,
+    "cuda": ("pallas", "xla", "cpu"),
+    "cpu": ("cpu", "xla", "pallas"),
+    "other": ("xla", "cpu", "pallas"),
+}
 
 
 class Situation(NamedTuple):
@@ -35,10 +42,6 @@ class Situation(NamedTuple):
     allowed: tuple[Backend, ...] = BACKENDS
     platforms: frozenset[str] = EVERYWHERE
     portable: bool = False
-
-    def everywhere(self) -> Situation:
-        """The same, for a program of every platform."""
-        return self if self.platforms is EVERYWHERE else self._replace(platforms=EVERYWHERE)
 
     def on(self, platform: str) -> Situation:
         """The same, for a program of one platform."""
@@ -67,20 +70,15 @@ def inside(where: Situation) -> contextlib.AbstractContextManager[None]:
     """
     config: Any = jax.config
     rules = config.jax_numpy_dtype_promotion, config.jax_numpy_rank_promotion
-    return _SITUATION(where) if rules == ("standard", "allow") else _inside_by_default(where)
+    return _SITUATION(where) if rules == ("standard", "allow") else default_promotion(where)
 
 
 @contextlib.contextmanager
-def default_promotion() -> Iterator[None]:
+def default_promotion(where: Situation | None = None) -> Iterator[None]:
     """A context in which JAX's default rules of promotion hold; a decorator of what is jitted."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
-
-
-@contextlib.contextmanager
-def _inside_by_default(where):
-    with default_promotion(), _SITUATION(where):
-        yield
+        with _SITUATION(where or situation()):
+            yield
 
 
 def using(backend: Backend | None) -> contextlib.AbstractContextManager[None]:
@@ -97,13 +95,3 @@ def reaching(fn: _F) -> _F:
             return fn(*args, backend=backend, **kwargs)
 
     return cast(_F, call)
-
-
-def without_kernels() -> contextlib.AbstractContextManager[None]:
-    """A context without kernels: only what XLA compiles itself, native CPU loops included."""
-    return inside(situation()._replace(allowed=("cpu", "xla"), portable=True))
-
-
-def for_cuda() -> bool:
-    """Whether the trace is for NVIDIA GPUs only; inside of a form this is known."""
-    return situation().platforms == {"cuda"}

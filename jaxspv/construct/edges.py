@@ -16,7 +16,7 @@ from jax import Array, lax
 from .._core.eager.arrays import to_device
 from .._core.indices import INT32, LIMIT, index_dtype_for, within
 from .._core.operation import Operation
-from .._core.platforms import for_cuda
+from .._core.platforms import situation
 from ..algebra.monoids import Monoid
 from ..formats import COO, SparseMatrix
 from ..formats.stored import Edges
@@ -128,7 +128,8 @@ sort_pairs = Operation("sort of pairs", internal=True)
 @sort_pairs.register("radix")
 def _sorted(row: Array, col: Array) -> tuple[Array, Array, Array]:
     """Pairs sorted by row, then column, and the stable order; a GPU is faster in two passes."""
-    return (sort_in_two_passes if for_cuda() else sort_in_one_pass)(row, col)
+    on_gpu = situation().platforms == {"cuda"}
+    return (sort_in_two_passes if on_gpu else sort_in_one_pass)(row, col)
 
 
 def by_rows(slots: Any, count: Any) -> bool:

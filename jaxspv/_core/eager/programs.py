@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
 
+from ..operations.call import Call, call_of
 from ..platforms import inside, situation
 from .arrays import is_eager, number_on_device, platform_of
-
-MOST_PROGRAMS = 512  # each takes 10 to 60 of the 65,530 memory maps that Linux gives a process
 
 
 def gpu_compiler_options() -> dict[str, Any]:
@@ -38,11 +37,6 @@ def gpu_compiler_options() -> dict[str, Any]:
         ),
         "xla_gpu_graph_min_graph_size": 1,
     }
-
-
-def options_for(platform: str) -> dict[str, Any] | None:
-    """The compiler options of an eager program."""
-    return gpu_compiler_options() if platform == "cuda" else None
 
 
 class _Programs:
@@ -87,10 +81,11 @@ class _Programs:
                 return fn(static, *leaves)
 
         traced.__name__ = name
-        return jax.jit(traced, compiler_options=options_for(platform))
+        options = gpu_compiler_options() if platform == "cuda" else None
+        return jax.jit(traced, compiler_options=options)
 
 
-PROGRAMS = _Programs(MOST_PROGRAMS)
+PROGRAMS = _Programs(512)  # each takes 10 to 60 of the 65,530 memory maps of a process on Linux
 
 
 def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
@@ -103,24 +98,10 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
         with inside(situation()):
             return fn(*operands, **static)
     name = static.get("rule", fn).__name__.strip("_")
-    leaves = [x if isinstance(x, jax.Array) else number_on_device(x) for x in leaves]
-    try:
-        return PROGRAMS.run(name, _applied, (fn, tree, tuple(sorted(static.items()))), leaves)
-    except TypeError:
-        check_hashable(static)
-        raise
+    call = call_of(tree, static, None, None, situation())
+    return PROGRAMS.run(name, _applied, (fn, call), [*map(number_on_device, leaves)])
 
 
-def check_hashable(static: Mapping[str, Any]) -> None:
-    """TypeError that names a static option which is an array, a list, ..."""
-    for name, value in static.items():
-        try:
-            hash(value)
-        except TypeError:
-            kind = type(value).__name__
-            raise TypeError(f"`{name}` must be a single value of Python; got {kind}.") from None
-
-
-def _applied(call: Any, *leaves: Any) -> Any:
-    fn, tree, static = call
-    return fn(*jax.tree.unflatten(tree, leaves), **dict(static))
+def _applied(static: tuple[Callable[..., Any], Call], *leaves: Any) -> Any:
+    fn, call = static
+    return fn(*call.tree.unflatten(leaves), **dict(call.static))

@@ -12,12 +12,6 @@ import jax
 from ..platforms import Backend, Situation
 
 Types = tuple[tuple[tuple[int, ...], Any], ...]  # (shape, dtype) of every leaf
-Refuse = Callable[..., str | None]
-
-
-def never(*operands: Any, **static: Any) -> None:
-    """The `refuse` of a form that serves every call."""
-    return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +32,8 @@ class Form:
     name: str
     backend: Backend
     run: Callable[..., Any]
-    batched: Callable[..., Any] | Literal["map", "vmap"] | None = None
-    refuse: Refuse = never
+    batched: Callable[..., Any] | Literal["map", "vmap"] | None
+    refuse: Callable[..., str | None]
 
     def __str__(self) -> str:
         return f"{self.backend}/{self.name}"
@@ -54,8 +48,7 @@ class Call:
         tree: the pytree structure of the operands.
         static: named options of the operation.
         backend, method: what was asked for; None: the fastest that serves.
-        where: the situation of calls in its forms and derivatives, for every platform: by
-            `backend`.
+        where: the situation of calls in its forms and derivatives: by `backend`.
         lanes: an entry for each `vmap` around the call, the innermost first: its size, and which
             arrays have a leading axis for it.
     """
@@ -68,15 +61,14 @@ class Call:
     lanes: tuple[tuple[int, tuple[bool, ...]], ...]
 
     def __repr__(self) -> str:
-        given = [f"{name}={value}" for name, value in self.static if value not in (None, False)]
-        asked = (("backend", self.backend), ("method", self.method))
-        given += [f"{name}={value}" for name, value in asked if value is not None]
+        asked = *self.static, ("backend", self.backend), ("method", self.method)
+        given = [f"{name}={value}" for name, value in asked if value not in (None, False)]
         given += [f"lanes={len(self.lanes)}"] if self.lanes else []
         return f"({', '.join(given)})"
 
     def replace(self, **changes: Any) -> Call:
         """The same call but for some attributes."""
-        return call_of(*(vars(self) | changes).values())
+        return _call(*(vars(self) | changes).values())
 
     def single(self, types: Types) -> Types:
         """Types of the arrays without the axes of `lanes`."""
@@ -84,7 +76,25 @@ class Call:
         return tuple((s[k:], dtype) for (s, dtype), k in zip(types, axes, strict=True))
 
 
-call_of = functools.lru_cache(maxsize=4096)(Call)
+_call = functools.lru_cache(maxsize=4096)(Call)
+
+
+def call_of(tree: Any, static: dict[str, Any], backend: Any, method: Any, where: Situation) -> Call:
+    """The call with these options.
+
+    Raises:
+        TypeError: an option is an array, a list, ...; names it.
+    """
+    try:
+        return _call(tree, tuple(sorted(static.items())), backend, method, where, ())
+    except TypeError:
+        for name, value in {**static, "backend": backend, "method": method}.items():
+            try:
+                hash(value)
+            except TypeError:
+                kind = type(value).__name__
+                raise TypeError(f"`{name}` must be a single value of Python; got {kind}.") from None
+        raise
 
 
 def structs(types: Types) -> list[jax.ShapeDtypeStruct]:
@@ -93,7 +103,3 @@ def structs(types: Types) -> list[jax.ShapeDtypeStruct]:
 
 def types_of(leaves: Sequence[Any]) -> Types:
     return tuple([(x.shape, x.dtype) for x in leaves])
-
-
-def x64() -> bool:
-    return jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]

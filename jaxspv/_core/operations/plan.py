@@ -36,24 +36,19 @@ class Plan:
         return next(served, None)  # the fastest first
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        parts = []
+        for impl in self.chosen:  # that of XLA last
+            platform = PLATFORM_OF.get(impl.backend)
+            place = f" on {WORDS[platform]}" if platform else " elsewhere" if parts else ""
+            parts.append(f"{impl}{place}")
+        lines = [f"{self.op}: {', '.join(parts) or 'one program of XLA, no choice'}"]
+        lines += [f"  not {impl}: {reason}" for impl, reason in self.refused]
+        for impl, plans in self.inside:
+            inner = [line for plan in plans for line in str(plan).splitlines()]
+            title = f"  inside {impl}:"
+            lines += inner if impl is None else [title, *(f"    {line}" for line in inner)]
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         """The HTML representation for notebooks: the text in a `<pre>` block."""
         return f"<pre>{html.escape(str(self))}</pre>"
-
-    def _lines(self) -> list[str]:
-        places: dict[Any, list[str]] = {}
-        for platform, word in WORDS.items():
-            places.setdefault(self.on(platform), []).append(word)
-        special = {i: words for i, words in places.items() if i is not None and i.backend != "xla"}
-        parts = [f"{impl} on {' and '.join(words)}" for impl, words in special.items()]
-        others = [str(impl) for impl in places if impl is not None and impl not in special]
-        text = ", ".join([*parts, *(f"{impl} elsewhere" if parts else impl for impl in others)])
-        lines = [f"{self.op}: {text}" if text else f"{self.op}: one program of XLA, no choice"]
-        lines += [f"  not {impl}: {reason}" for impl, reason in self.refused]
-        for impl, plans in self.inside:
-            inner = [line for plan in plans for line in plan._lines()]
-            title = f"  inside {impl}:" if impl is not None else None
-            lines += [title, *(f"    {line}" for line in inner)] if title else inner
-        return [*lines, *(f"  note: {note}" for note in self.notes)]

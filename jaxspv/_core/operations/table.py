@@ -1,18 +1,16 @@
-"""The forms of an operation, the choice among them, the types of their results."""
+"""The forms of an operation, the choice among them."""
 
 from __future__ import annotations
 
-import functools
 import importlib
 from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 
 from ..compat import kernels_refused
-from ..platforms import BACKENDS, PLATFORM_OF, Backend, inside, situation
-from .call import Call, Form, Refuse, Types, never, structs
+from ..platforms import ASKED, BACKENDS, Backend, inside, situation
+from .call import Call, Form, Types, structs
 from .plan import Plan
 
 
@@ -32,7 +30,7 @@ class Table:
         name: str,
         *,
         backend: Backend = "xla",
-        refuse: Refuse = never,
+        refuse: Callable[..., str | None] = lambda *operands, **static: None,
         batched: Callable[..., Any] | Literal["map", "vmap"] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator adding a form; of one backend the first registered is preferred.
@@ -71,73 +69,49 @@ class Table:
     ) -> Plan:
         """Chooses, for each backend, the first form that does not refuse.
 
-        With `platform` it asks only the forms for that one, and all where these refuse.
+        With `platform` only one: the fastest for it, or one for another where all of these refuse.
 
         Raises:
             ValueError: `backend` or `method` names nothing that exists.
             NotImplementedError: every form refuses; says why for each.
         """
-        if backend is not None and backend not in BACKENDS:
-            raise ValueError(f"`backend` must be one of {BACKENDS} or None; got {backend!r}.")
-        impls = self.impls if platform in (None, "cuda") else self._forms
-        if method is not None and method not in (impl.name for impl in impls):
-            if method not in (names := sorted({impl.name for impl in self.impls})):
-                raise ValueError(f"`method` must be one of {names}; got {method!r}.")
         allowed = situation().allowed if backend is None else (backend,)
-
-        def refusal(impl):
-            if impl.backend not in allowed:
-                return f"backend={backend or allowed[-1]!r} was asked for"
-            if method not in (None, impl.name):
-                return f"method={method!r} was asked for"
-            reason = impl.refuse(*operands, **static)
-            return reason or (kernels_refused() if impl.backend == "pallas" else None)
-
         chosen, refused = {}, []
-        for impl in sorted(impls, key=lambda impl: BACKENDS.index(impl.backend)):
-            runs_on = PLATFORM_OF.get(impl.backend, platform)
-            if impl.backend in chosen or platform not in (None, runs_on):
-                continue
-            if reason := refusal(impl):
-                refused.append((impl, reason))
-            else:
-                chosen[impl.backend] = impl
+        for kind in ASKED[platform]:
+            for impl in self.impls if kind == "pallas" else self._forms:
+                if impl.backend != kind or kind in chosen:
+                    continue
+                if kind not in allowed:
+                    reason = f"backend={backend or allowed[-1]!r} was asked for"
+                elif method not in (None, impl.name):
+                    reason = f"method={method!r} was asked for"
+                else:
+                    reason = impl.refuse(*operands, **static)
+                    reason = reason or (kernels_refused() if kind == "pallas" else None)
+                if reason:
+                    refused.append((impl, reason))
+                else:
+                    chosen[kind] = impl
+            if chosen and platform is not None:
+                break
         if chosen:
             return Plan(self.name, (*chosen.values(),), tuple(refused), internal=self.internal)
-        if platform is not None:  # on no platform at last, for CPUs before GPUs
-            how = {"backend": backend, "method": method}
-            then = "cpu" if platform == "other" else None
-            return self.plan(*operands, platform=then, **how, **static)
+        if backend not in (None, *BACKENDS):
+            raise ValueError(f"`backend` must be one of {BACKENDS} or None; got {backend!r}.")
+        if method not in (None, *(names := sorted({impl.name for impl in self.impls}))):
+            raise ValueError(f"`method` must be one of {names}; got {method!r}.")
         listing = "\n  ".join(f"{impl}: {why}" for impl, why in refused)
         raise NotImplementedError(f"no implementation of `{self.name}`:\n  {listing}")
 
 
-@functools.lru_cache(maxsize=4096)
-def results_of(op: Any, call: Call, types: Types, x64: bool) -> tuple[Any, Types]:
-    """The structure and the types of an operation's results."""
-    del x64  # part of the key
-
-    plan = op.planned(call, types, "other")
-    result = None if op.types is None else on_types(op.types, call, types)
-    if result is None:
-        impl = plan.chosen[-1]  # the form in XLA, if it did not refuse
-        where = call.where.on(PLATFORM_OF.get(impl.backend, "other"))
-
-        def traced(*operands, **static):
-            return jax.eval_shape(functools.partial(impl.run, **static), *operands)
-
-        result = on_types(traced, call.replace(where=where), types)
-    leaves, structure = jax.tree.flatten(result)
-    return structure, tuple((tuple(v.shape), jnp.dtype(v.dtype)) for v in leaves)
-
-
 def on_types(fn: Callable[..., Any], call: Call, types: Types) -> Any:
-    """`fn(*operands, **static)` for operands that only have shapes and dtypes."""
+    """`fn(*operands, **static)` for operands that only have shapes and dtypes, without the axes of
+    vmap."""
     found = []
 
     def on_leaves(*leaves):
         with inside(call.where):
             found.append(fn(*call.tree.unflatten(leaves), **dict(call.static)))
 
-    jax.eval_shape(on_leaves, *structs(types))
+    jax.eval_shape(on_leaves, *structs(call.single(types)))
     return found[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -169,8 +168,7 @@ def _together(axis_size, in_batched, graph, source, until, *, bounds, **how):
     """vmap over the source alone: one traversal for all of them. Anything else: one by one."""
     if until is None and not any(jax.tree.leaves(in_batched[0])):
         return many(graph, source, **how)
-    one = functools.partial(op, bounds=bounds, **how)
-    return one_by_one(one, axis_size, in_batched, graph, source, until)
+    return one_by_one(op, axis_size, in_batched, graph, source, until, bounds=bounds, **how)
 
 
 def _adjacency(graph: Graph) -> Adjacency:
@@ -241,7 +239,7 @@ many = Operation("bfs from several sources", types=_types_of_many, advice=_advic
 def _sources_separately(axis_size, in_batched, graph, sources, **how):
     """vmap over arrays of sources: one array of all. Anything else: one by one."""
     if any(jax.tree.leaves(in_batched[0])):
-        return one_by_one(functools.partial(many, **how), axis_size, in_batched, graph, sources)
+        return one_by_one(many, axis_size, in_batched, graph, sources, **how)
     each = sources.shape[1]
     result = many(graph, sources.reshape(axis_size * each), **how)
     return jax.tree.map(lambda v: v.reshape(axis_size, each, *v.shape[1:]), result)

@@ -303,7 +303,7 @@ def _not_pushed(call: Call) -> str | None:
 
 
 def vectors_vectorised(axis_size, in_batched, *operands, **static):
-    return vmapped(functools.partial(_dense, **static), axis_size, in_batched, *operands)
+    return vmapped(_dense, axis_size, in_batched, *operands, **static)
 
 
 @op.register("frontier", backend="cpu", refuse=_not_pushed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -196,9 +195,8 @@ def _relaxed_together(axis_size, in_batched, *operands, **static):
     """vmap over sources: one step relaxes all; over anything else one search after the other."""
     sources_alone = not any(jax.tree.leaves((in_batched[0], in_batched[3])))
     if sources_alone and operands[2] is None:
-        run = functools.partial(_relaxation, **static)
-        return vmapped(run, axis_size, in_batched, *operands)
-    return one_by_one(lambda *o: op(*o, **static), axis_size, in_batched, *operands)
+        return vmapped(_relaxation, axis_size, in_batched, *operands, **static)
+    return one_by_one(op, axis_size, in_batched, *operands, **static)
 
 
 @op.register("persistent", backend="pallas", refuse=_not_persistent, batched="map")

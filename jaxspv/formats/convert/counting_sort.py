@@ -61,8 +61,7 @@ def _not_native(indptr, indices, *, shape) -> str | None:
     return bind.refused()
 
 
-def _batched(axis_size, in_batched, indptr, indices, *, shape):
-    return vmapped(functools.partial(_by_sort, shape=shape), axis_size, in_batched, indptr, indices)
+_batched = functools.partial(vmapped, _by_sort)
 
 
 @reordered.register("native", backend="cpu", refuse=_not_native, batched=_batched)

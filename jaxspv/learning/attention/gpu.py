@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -240,8 +239,7 @@ def _batched(axis_size, in_batched, A, operands, V, *, score):
     others = jax.tree.leaves((in_batched[0], in_batched[1][0], in_batched[1][3]))
     alone = isinstance(score, Score) or (bias is not None and bias.ndim > 1)
     if any(others) or alone:
-        run = functools.partial(_rows, score=score)
-        return one_by_one(run, axis_size, in_batched, A, operands, V)
+        return one_by_one(_rows, axis_size, in_batched, A, operands, V, score=score)
 
     marks = (*in_batched[1][1:3], in_batched[2])
     Q, K, V = lanes_second(axis_size, (Q, K, V), marks)

@@ -296,7 +296,8 @@ def test_grad_names_wrong_arguments():
 def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatch):
     """As on a GPU: no jit inside another may have any."""
     options = {"xla_llvm_disable_expensive_passes": False}
-    monkeypatch.setattr(programs, "options_for", lambda platform: options)
+    monkeypatch.setattr(programs, "platform_of", lambda leaves: "cuda")
+    monkeypatch.setattr(programs, "gpu_compiler_options", lambda: options)
     monkeypatch.setattr(programs, "PROGRAMS", programs._Programs(64))
     monkeypatch.setattr(operation, "PROGRAMS", programs.PROGRAMS)
     A = jsp.from_dense(np.array([[0, 2.0, 0], [1, 0, 3], [0, 1, 0]], np.float32))

@@ -21,7 +21,7 @@ from jax import Array, lax
 
 from ...._core.eager.arrays import on_gpu
 from ...._core.native_loops import unfused
-from ...._core.platforms import for_cuda
+from ...._core.platforms import situation
 from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ....formats import CSR
 from ....formats.choose import FILLED, FILLED_ON_CPU, MOST_DIAGONALS, on_diagonals
@@ -157,7 +157,7 @@ def spmv(
     def by_vectors():
         return product(m, functools.partial(unfused, D.stored[0] | 1 != 0))[: D.rows]
 
-    return by_threads() if for_cuda() else by_vectors()
+    return by_threads() if situation().platforms == {"cuda"} else by_vectors()
 
 
 def _held(diagonals: int) -> int:

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...._core.batching import vmapped
-from ...._core.derivatives import dense_tangent, is_inexact, is_symbolic, is_zero
+from ...._core.derivatives import dense_tangent, is_inexact, is_zero
 from ...._core.operation import Operation, typed
 from ....algebra.semirings import Semiring, plus_times
 from ....formats import SparseMatrix
@@ -37,8 +36,7 @@ def inner(semiring: Semiring, x: Array, y: Array, _: None = None) -> Array:
 
 def live_tangents(tangents: Any) -> list[Any]:
     """The tangents of all leaves, None for those that are known to be zero."""
-    leaves = jax.tree.leaves(tangents, is_leaf=is_symbolic)
-    return [None if is_zero(t) else dense_tangent(t) for t in leaves]
+    return [None if is_zero(t) else dense_tangent(t) for t in jax.tree.leaves(tangents)]
 
 
 def _tangent(primals, tangents, values):
@@ -138,13 +136,8 @@ def values_in_chunks(backend, semiring: Semiring, A: SparseMatrix, X: Array, Y: 
 
 def register_chunks(op: Operation, name: str, run: Callable[..., Any]) -> None:
     """Enters `run(backend, *operands, **static)` for CPUs and for all; JAX's own batching."""
-
-    def rule(run, axis_size, in_batched, *operands, **static):
-        return vmapped(functools.partial(run, **static), axis_size, in_batched, *operands)
-
     for backend in ("cpu", "xla"):
-        fn = functools.partial(run, backend)
-        op.register(name, backend=backend, batched=functools.partial(rule, fn))(fn)
+        op.register(name, backend=backend, batched="vmap")(functools.partial(run, backend))
 
 
 def _transposed(g, semiring, A, X, Y, parts, *, perturbed):

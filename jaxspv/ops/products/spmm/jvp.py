@@ -42,13 +42,10 @@ def _by_columns(primals, tangents, Y, flip):
     perturbed = not is_zero(X_dot)
     constant = SymbolicZero(jax.typeof(X[:, 0]))
 
-    assert spmv.op.tangent is not None
-    of_vector = spmv.op.tangent
-
     def column(x, y, x_dot=None):
         x_dot = constant if x_dot is None else x_dot
         dots = semiring_dot, A_dot, x_dot, None
-        return of_vector((semiring, A, x, None), dots, y, flip=flip)
+        return spmv.op.tangent((semiring, A, x, None), dots, y, flip=flip)
 
     columns = (X.T, Y.T, dense_tangent(X_dot).T) if perturbed else (X.T, Y.T)
     size = max(1, HELD // (A.nse + sum(A.shape)))

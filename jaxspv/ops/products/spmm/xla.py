@@ -6,7 +6,6 @@ is ever in memory.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import jax
@@ -62,8 +61,7 @@ def register(name: str, others=vmapped, **how):
     def add(run):
         def batched(axis_size, in_batched, semiring, A, X, transposed, *, flip):
             if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
-                one = functools.partial(run, flip=flip)
-                return others(one, axis_size, in_batched, semiring, A, X, transposed)
+                return others(run, axis_size, in_batched, semiring, A, X, transposed, flip=flip)
             wide = jnp.moveaxis(X, 0, 1).reshape(X.shape[1], -1)
             Y = op(semiring, A, wide, transposed, flip=flip)
             return jnp.moveaxis(Y.reshape(Y.shape[0], axis_size, -1), 1, 0)

@@ -159,12 +159,10 @@ def register(name: str, columns=None, **how):
     by JAX's vmap of `columns`, the form itself by default."""
 
     def add(run):
-        one = columns or run
-
         def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
             if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
-                flipped = functools.partial(one, flip=flip)
-                return vmapped(flipped, axis_size, in_batched, semiring, A, x, rows)
+                one = columns or run
+                return vmapped(one, axis_size, in_batched, semiring, A, x, rows, flip=flip)
             Y = spmm(semiring, A, jnp.moveaxis(x, 0, -1), None, flip=flip)
             return jnp.moveaxis(Y, -1, 0)
 

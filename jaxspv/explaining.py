@@ -116,7 +116,7 @@ def _plan_of(op: Any, call: Any, types: Any, platforms: frozenset[str]) -> Plan:
         platform = next(served, None)
         if platform is not None and (inner := _distinct(_plans(op.traced(platform, call, types)))):
             inside.append((impl, tuple(inner)))
-    return dataclasses.replace(plan, inside=tuple(inside), notes=op.advised(call, types))
+    return dataclasses.replace(plan, inside=tuple(inside))
 
 
 def _distinct(plans: Any) -> list[Plan]:

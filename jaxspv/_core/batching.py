@@ -31,9 +31,7 @@ def alike(leaves: Sequence[Any]) -> list[Any]:
     return along(axes_of(leaves), leaves)
 
 
-def one_by_one(
-    fn: Callable[..., Any], axis_size: int, in_batched: Any, *operands: Any, **static: Any
-) -> Any:
+def one_by_one(fn: Callable, axis_size: int, in_batched: Any, *operands: Any, **static: Any) -> Any:
     """`fn(*operands, **static)`, as a batch rule of a form: `lax.map`, a loop on the device."""
     leaves, tree = jax.tree.flatten(operands)
     marks = jax.tree.leaves(in_batched)
@@ -58,9 +56,7 @@ def over_trailing(fn: Callable[[Array], Array], x: Array) -> Array:
     return fn(x) if x.ndim == 1 else jax.vmap(functools.partial(over_trailing, fn), 1, 1)(x)
 
 
-def vmapped(
-    fn: Callable[..., Any], axis_size: int, in_batched: Any, *operands: Any, **static: Any
-) -> Any:
+def vmapped(fn: Callable, axis_size: int, in_batched: Any, *operands: Any, **static: Any) -> Any:
     """`fn(*operands, **static)` under JAX's own batching, as a batch rule of a form."""
     axes = jax.tree.map(lambda b: 0 if b else None, tuple(in_batched))
     fn = functools.partial(fn, **static)

@@ -27,7 +27,7 @@ from .eager.programs import PROGRAMS
 from .operations.call import Call, Form, Types, call_of, structs, types_of
 from .operations.plan import Plan
 from .operations.table import Table, on_types
-from .platforms import PLATFORM_OF, WORDS, Backend, inside, situation
+from .platforms import PLATFORM_OF, WORDS, Backend, inside
 
 
 def typed(dtype: Any, *shape: int) -> Any:
@@ -76,13 +76,13 @@ class Operation(Table):
         advice: Callable[..., Sequence[str]] | None = None,
         internal: bool = False,
     ):
-        super().__init__(name, internal)
+        super().__init__(name, internal, advice)
         own = {"definition": self._tangent_of_definition, "linear": self._tangent_if_linear}
         self.tangent: Any = own[tangent] if isinstance(tangent, str) else tangent
         self.transpose: Any = transpose
+        self.types = types
         if linear is not None:
             self.transpose = functools.partial(self._transpose_of_tangent, linear)
-        self.types, self.advice = types, advice
         self.primitive = primitive = Primitive(name.replace(" ", "_"))
         primitive.multiple_results = True
         primitive.def_abstract_eval(self._abstract)
@@ -113,7 +113,7 @@ class Operation(Table):
             NotImplementedError: every form refuses; says why for each.
         """
         leaves, tree = jax.tree.flatten(operands)
-        call = call_of(tree, static, backend, method, situation().taking(backend))
+        call = call_of(tree, static, backend, method)
         if not is_eager(*leaves):
             return self._bound(call, *leaves)
         return PROGRAMS.run(self.primitive.name, self._bound, call, as_operands(leaves))
@@ -131,33 +131,13 @@ class Operation(Table):
         return _results_of(self, call.replace(lanes=()), call.single(types), x64)
 
     def planned(self, call: Call, types: Types, platform: str | None = None) -> Plan:
-        """The plan of a call with operands of these types, without the axes of vmap."""
-        how = {"backend": call.backend, "method": call.method, "platform": platform}
-        return on_types(functools.partial(self.plan, **how), call, types)
+        """The plan of a call with operands of these types."""
+        return on_types(functools.partial(self.plan, call, platform), call, types)
 
     def traced(self, platform: str, call: Call, types: Types) -> Any:
         """The jaxpr of the form for a platform; it may hold other operations."""
         run = functools.partial(self._run, platform=platform, call=call)
         return without_dead_code(jax.make_jaxpr(run)(*structs(types)).jaxpr)
-
-    def advised(self, call: Call, types: Types) -> tuple[str, ...]:
-        """Sentences on what would make a call with operands of these types faster."""
-        return () if self.advice is None else tuple(on_types(self.advice, call, types))
-
-    def _form(self, platform: str, call: Call, types: Types) -> Form:
-        """The form for a platform; under vmap the form in XLA for a kernel without a batch rule."""
-        (impl,) = self.planned(call, types, platform).chosen
-        if (only := PLATFORM_OF.get(impl.backend, platform)) != platform:
-            raise NotImplementedError(
-                f"`{self.name}` was asked for with backend={impl.backend!r}, which runs on "
-                f"{WORDS[only]} only; the operands are on {platform}."
-            )
-        if call.lanes and impl.backend == "pallas" and impl.batched is None:
-            (other,) = self.planned(call, types, "other").chosen
-            if other.backend != "xla":
-                raise NotImplementedError(f"{impl} cannot be batched by vmap.")
-            return other
-        return impl
 
     # ---- The rules of the primitive ----
 
@@ -219,8 +199,6 @@ class Operation(Table):
 
     def _transpose(self, cotangents, *leaves, call: Call):
         leaves = [as_array(x) if isinstance(x, bool) else x for x in leaves]  # a literal of jit's
-        if all(type(c) is ad.Zero for c in cotangents):
-            return [None] * len(leaves)
         known = [None if ad.is_undefined_primal(x) else x for x in leaves]
         avals = [x.aval if k is None else x for x, k in zip(leaves, known, strict=True)]
         given = [ad.instantiate_zeros(c) for c in cotangents]
@@ -253,8 +231,8 @@ class Operation(Table):
 
     def _tangent_of_definition(self, primals, tangents, result, **static):
         """The tangent by JAX's differentiation of the form in XLA."""
-        del result
-        impl = self.plan(*primals, backend="xla", **static).chosen[0]
+        call = call_of(jax.tree.structure(primals), static, "xla")
+        (impl,) = self.plan(call, "other", *primals, **static).chosen
         return jvp_of_perturbed(functools.partial(impl.run, **static), primals, tangents)[1]
 
     def _tangent_if_linear(self, primals, tangents, result, **static):
@@ -280,7 +258,12 @@ class Operation(Table):
 
     def _run(self, *leaves: Any, platform: str, call: Call) -> list[Array]:
         """The results of the form for a platform; traced while lowering."""
-        impl = self._form(platform, call, types_of(leaves))
+        (impl,) = self.planned(call, types_of(leaves), platform).chosen
+        if (only := PLATFORM_OF.get(impl.backend, platform)) != platform:
+            raise NotImplementedError(
+                f"`{self.name}` was asked for with backend={impl.backend!r}, which runs on "
+                f"{WORDS[only]} only; the operands are on {platform}."
+            )
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
         named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
         with inside(call.where.on(platform)), named:  # kernels have names of their own

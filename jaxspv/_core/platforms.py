@@ -19,7 +19,6 @@ Backend = Literal["pallas", "cpu", "xla"]
 BACKENDS: tuple[Backend, ...] = ("pallas", "cpu", "xla")  # fastest first
 PLATFORM_OF: dict[str, str] = {"pallas": "cuda", "cpu": "cpu"}  # "xla" runs on every platform
 WORDS = {"cuda": "NVIDIA GPUs", "cpu": "CPUs", "other": "other platforms"}
-EVERYWHERE = frozenset(WORDS)
 # The backends that are asked for a form for a platform, in order; None: one of each is wanted.
 ASKED: dict[str | None, tuple[Backend, ...]] = {
     None: BACKENDS,
@@ -40,7 +39,7 @@ class Situation(NamedTuple):
     """
 
     allowed: tuple[Backend, ...] = BACKENDS
-    platforms: frozenset[str] = EVERYWHERE
+    platforms: frozenset[str] = frozenset(WORDS)
     portable: bool = False
 
     def on(self, platform: str) -> Situation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def gpu_compiler_options() -> dict[str, Any]:
 
 
 class _Programs:
-    """The programs of eager calls: a `jax.jit` for each function and its static side.
+    """The programs of eager calls: a `jax.jit` for each function and call of it.
 
     A jit is traced and compiled once for each types of arrays. Beyond `most` traces the oldest jits
     are dropped: they give back memory and memory maps.
@@ -51,17 +52,15 @@ class _Programs:
         self.programs: dict[Hashable, Callable[..., Any]] = {}
         self.traces: collections.Counter[Hashable] = collections.Counter()  # by age of the jit
 
-    def run(
-        self, name: str, fn: Callable[..., Any], static: Hashable, leaves: Sequence[Any]
-    ) -> Any:
-        """`fn(static, *leaves)` by the program for arrays of these types.
+    def run(self, name: str, fn: Callable[..., Any], call: Call, leaves: Sequence[Any]) -> Any:
+        """`fn(call, *leaves)` by the program for arrays of these types.
 
         Args:
             name: of the program in profiles.
-            fn: traced in the situation of the platform that it runs on; compared, as `static` is.
+            fn: traced in the situation of the call on the platform that it runs on.
             leaves: concrete.
         """
-        key = fn, static, platform_of(leaves), situation()
+        key = fn, call, platform_of(leaves)
         program = self.programs.get(key) or self.programs.setdefault(key, self._jit(name, key))
         if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
             with jax.disable_jit(False):
@@ -69,7 +68,7 @@ class _Programs:
         return program(*leaves)
 
     def _jit(self, name: str, key: Any) -> Callable[..., Any]:
-        fn, static, platform, where = key
+        fn, call, platform = key
 
         def traced(*leaves):
             self.traces[key] += 1
@@ -77,8 +76,8 @@ class _Programs:
                 oldest, *_ = self.traces  # in one step: other threads change it
                 self.traces.pop(oldest, None)
                 self.programs.pop(oldest, None)
-            with inside(where.on(platform)):
-                return fn(static, *leaves)
+            with inside(call.where.on(platform)):
+                return fn(call, *leaves)
 
         traced.__name__ = name
         options = gpu_compiler_options() if platform == "cuda" else None
@@ -98,10 +97,10 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
         with inside(situation()):
             return fn(*operands, **static)
     name = static.get("rule", fn).__name__.strip("_")
-    call = call_of(tree, static, None, None, situation())
-    return PROGRAMS.run(name, _applied, (fn, call), [*map(number_on_device, leaves)])
+    leaves = [*map(number_on_device, leaves)]
+    return PROGRAMS.run(name, _on_leaves(fn), call_of(tree, static), leaves)
 
 
-def _applied(static: tuple[Callable[..., Any], Call], *leaves: Any) -> Any:
-    fn, call = static
-    return fn(*call.tree.unflatten(leaves), **dict(call.static))
+@functools.lru_cache(maxsize=512)
+def _on_leaves(fn: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda call, *leaves: fn(*call.tree.unflatten(leaves), **dict(call.static))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import jax
 
-from ..platforms import Backend, Situation
+from ..platforms import Backend, Situation, situation
 
 Types = tuple[tuple[tuple[int, ...], Any], ...]  # (shape, dtype) of every leaf
 
@@ -24,7 +24,8 @@ class Form:
             an NVIDIA GPU.
         run: `run(*operands, **static) -> result`, traceable.
         batched: `batched(axis_size, in_batched, *operands, **static) -> result`, every leaf with a
-            leading axis: what vmap does; "map", "vmap" and None: see `register`.
+            leading axis: what vmap does. "vmap": JAX's own batching, the default of "xla". "map":
+            `lax.map` over the lanes, that of "cpu". None, that of "pallas": it refuses.
         refuse: `refuse(*operands, **static)`: why it cannot serve a call (a sentence), or None.
             Operands have shapes and dtypes alone.
     """
@@ -79,12 +80,13 @@ class Call:
 _call = functools.lru_cache(maxsize=4096)(Call)
 
 
-def call_of(tree: Any, static: dict[str, Any], backend: Any, method: Any, where: Situation) -> Call:
-    """The call with these options.
+def call_of(tree: Any, static: dict[str, Any], backend: Any = None, method: Any = None) -> Call:
+    """The call with these options in the situation of the current trace.
 
     Raises:
         TypeError: an option is an array, a list, ...; names it.
     """
+    where = situation().taking(backend)
     try:
         return _call(tree, tuple(sorted(static.items())), backend, method, where, ())
     except TypeError:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import jax
 
 from ..compat import kernels_refused
-from ..platforms import ASKED, BACKENDS, Backend, inside, situation
+from ..platforms import ASKED, BACKENDS, Backend, inside
 from .call import Call, Form, Types, structs
 from .plan import Plan
 
@@ -20,8 +20,8 @@ class Table:
     Forms for GPUs are asked where kernels run at all (`compat.kernels_refused`).
     """
 
-    def __init__(self, name: str, internal: bool):
-        self.name, self.internal = name, internal
+    def __init__(self, name: str, internal: bool, advice: Callable[..., Any] | None):
+        self.name, self.internal, self.advice = name, internal, advice
         self._forms: list[Form] = []
         self._gpu_modules: tuple[str, ...] = ()
 
@@ -33,12 +33,7 @@ class Table:
         refuse: Callable[..., str | None] = lambda *operands, **static: None,
         batched: Callable[..., Any] | Literal["map", "vmap"] | None = None,
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator adding a form; of one backend the first registered is preferred.
-
-        `batched(axis_size, in_batched, *operands, **static)` gives the result of a vmap, every leaf
-        with a leading axis; "map": `lax.map` over the lanes; "vmap": JAX's own batching. Without
-        it: of "xla" "vmap", of "cpu" "map", of "pallas" what the form in XLA does.
-        """
+        """Decorator adding a `Form`; of one backend the first registered is preferred."""
 
         def add(run):
             how: Any = batched or {"xla": "vmap", "cpu": "map"}.get(backend)
@@ -59,23 +54,16 @@ class Table:
         self._gpu_modules = ()
         return self._forms
 
-    def plan(
-        self,
-        *operands: Any,
-        backend: Backend | None = None,
-        method: str | None = None,
-        platform: str | None = None,
-        **static: Any,
-    ) -> Plan:
-        """Chooses, for each backend, the first form that does not refuse.
-
-        With `platform` only one: the fastest for it, or one for another where all of these refuse.
+    def plan(self, call: Call, platform: str | None, *operands: Any, **static: Any) -> Plan:
+        """Chooses, for each backend, the first form that does not refuse; operands are those of one
+        lane. With `platform` only one: the fastest for it, or one for another if all these refuse.
 
         Raises:
             ValueError: `backend` or `method` names nothing that exists.
             NotImplementedError: every form refuses; says why for each.
         """
-        allowed = situation().allowed if backend is None else (backend,)
+        backend, method = call.backend, call.method
+        allowed = call.where.allowed if backend is None else (backend,)
         chosen, refused = {}, []
         for kind in ASKED[platform]:
             for impl in self.impls if kind == "pallas" else self._forms:
@@ -85,6 +73,8 @@ class Table:
                     reason = f"backend={backend or allowed[-1]!r} was asked for"
                 elif method not in (None, impl.name):
                     reason = f"method={method!r} was asked for"
+                elif call.lanes and impl.batched is None:
+                    reason = "it cannot be batched by vmap"
                 else:
                     reason = impl.refuse(*operands, **static)
                     reason = reason or (kernels_refused() if kind == "pallas" else None)
@@ -95,7 +85,9 @@ class Table:
             if chosen and platform is not None:
                 break
         if chosen:
-            return Plan(self.name, (*chosen.values(),), tuple(refused), internal=self.internal)
+            notes = self.advice(*operands, **static) if self.advice and platform is None else ()
+            found = (*chosen.values(),), tuple(refused), tuple(notes)
+            return Plan(self.name, *found, internal=self.internal)
         if backend not in (None, *BACKENDS):
             raise ValueError(f"`backend` must be one of {BACKENDS} or None; got {backend!r}.")
         if method not in (None, *(names := sorted({impl.name for impl in self.impls}))):

@@ -183,7 +183,7 @@ def test_two_backends_in_one_program_choose_by_platform(kernels_run):
     assert int(op(jnp.int32(1))) == 2  # CPU
     lowered = jax.jit(lambda x: op(x)).trace(jnp.int32(1)).lower(lowering_platforms=("cuda",))
     assert "100" in lowered.as_text()
-    plan = op.plan(jnp.int32(1))
+    plan = jsp.explain(lambda: op(jnp.int32(1)))
     assert [impl.backend for impl in plan.chosen] == ["pallas", "xla"]
     assert "pallas/fast on NVIDIA GPUs, xla/slow elsewhere" in str(plan)
 

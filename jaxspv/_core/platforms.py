@@ -19,6 +19,7 @@ Backend = Literal["pallas", "cpu", "xla"]
 BACKENDS: tuple[Backend, ...] = ("pallas", "cpu", "xla")  # fastest first
 PLATFORM_OF: dict[str, str] = {"pallas": "cuda", "cpu": "cpu"}  # "xla" runs on every platform
 WORDS = {"cuda": "NVIDIA GPUs", "cpu": "CPUs", "other": "other platforms"}
+EVERYWHERE = frozenset(WORDS)
 # The backends that are asked for a form for a platform, in order; None: one of each is wanted.
 ASKED: dict[str | None, tuple[Backend, ...]] = {
     None: BACKENDS,
@@ -39,8 +40,12 @@ class Situation(NamedTuple):
     """
 
     allowed: tuple[Backend, ...] = BACKENDS
-    platforms: frozenset[str] = frozenset(WORDS)
+    platforms: frozenset[str] = EVERYWHERE
     portable: bool = False
+
+    def everywhere(self) -> Situation:
+        """The same, for a program of every platform."""
+        return self if self.platforms is EVERYWHERE else self._replace(platforms=EVERYWHERE)
 
     def on(self, platform: str) -> Situation:
         """The same, for a program of one platform."""

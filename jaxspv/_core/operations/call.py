@@ -49,7 +49,8 @@ class Call:
         tree: the pytree structure of the operands.
         static: named options of the operation.
         backend, method: what was asked for; None: the fastest that serves.
-        where: the situation of calls in its forms and derivatives: by `backend`.
+        where: the situation of calls in its forms and derivatives, for every platform: by
+            `backend`.
         lanes: an entry for each `vmap` around the call, the innermost first: its size, and which
             arrays have a leading axis for it.
     """
@@ -86,7 +87,7 @@ def call_of(tree: Any, static: dict[str, Any], backend: Any = None, method: Any 
     Raises:
         TypeError: an option is an array, a list, ...; names it.
     """
-    where = situation().taking(backend)
+    where = situation().everywhere().taking(backend)
     try:
         return _call(tree, tuple(sorted(static.items())), backend, method, where, ())
     except TypeError:

@@ -303,20 +303,17 @@ def _over_lanes(impl: Form, call: Call, leaves: Sequence[Any]) -> list[Any]:
 
     The others are JAX's own batching of that rule, or a map where it calls a kernel or a loop.
     """
-    rule, static = impl.batched, dict(call.static)
+    rule, run, lanes = impl.batched, impl.run, [*call.lanes]
     mapped = rule == "map" or (callable(rule) and impl.backend != "xla")
+    if lanes and callable(rule):
+        size, flags = lanes.pop(0)
+        run = functools.partial(rule, size, call.tree.unflatten(flags))
 
-    def on_leaves(fn, *leaves):
-        return jax.tree.leaves(fn(*call.tree.unflatten(leaves), **static))
+    def fn(*leaves):
+        return jax.tree.leaves(run(*call.tree.unflatten(leaves), **dict(call.static)))
 
-    fn = functools.partial(on_leaves, impl.run)
-    for k, (size, flags) in enumerate(call.lanes):
-        if k == 0 and callable(rule):
-            fn = functools.partial(
-                on_leaves, functools.partial(rule, size, call.tree.unflatten(flags))
-            )
-        else:
-            fn = functools.partial(one_by_one if mapped else vmapped, fn, size, flags)
+    for size, flags in lanes:
+        fn = functools.partial(one_by_one if mapped else vmapped, fn, size, flags)
     return fn(*leaves)
 
 

@@ -103,4 +103,5 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
 
 @functools.lru_cache(maxsize=512)
 def _on_leaves(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn` of a call and its leaves; one object for each `fn`, as programs are compared by it."""
     return lambda call, *leaves: fn(*call.tree.unflatten(leaves), **dict(call.static))

@@ -199,6 +199,19 @@ def test_pallas_alone_raises_on_cpu_lowers_for_cuda_and_refuses_vmap(kernels_run
         jax.jit(jax.vmap(lambda x: op(x))).trace(jnp.arange(3)).lower(lowering_platforms=("cuda",))
 
 
+def test_a_kernel_without_a_batch_rule_refuses_under_vmap(kernels_run):
+    op = Operation("probe")
+    op.register("fast", backend="pallas")(lambda x: x + 100)
+    op.register("batched", backend="pallas", batched="vmap")(lambda x: x + 200)
+    op.register("slow")(lambda x: x + 1)
+    xs = jnp.arange(3)
+    text = jax.jit(jax.vmap(op)).trace(xs).lower(lowering_platforms=("cuda",)).as_text()
+    assert "200" in text and "100" not in text
+    plan = jsp.explain(jax.vmap(op), xs)
+    assert plan.on("cuda").name == "batched" and "cannot be batched by vmap" in str(plan)
+    assert jax.vmap(op)(xs).tolist() == [1, 2, 3]
+
+
 def test_a_switch_under_vmap_stays_a_switch():
     A = jsp.from_dense(np.tile(DENSE, (400, 2)), format="csc")
     xs = [jsp.vector_from_entries([i], [1.0], 8) for i in (1, 3)]

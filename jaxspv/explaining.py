@@ -58,7 +58,6 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     closed = jax.make_jaxpr(lambda: fn(*args, **_completed(fn, args, kwargs)))()
     plans = list(_plans(without_dead_code(closed.jaxpr)))
     notes = tuple(dict.fromkeys(note for plan in plans for note in plan.notes))
-    plans = [dataclasses.replace(plan, notes=()) for plan in plans]
     name = getattr(fn, "__name__", repr(fn))
     public = [plan for plan in plans if not plan.internal]
     public = [plan for plan in public if plan.op == name] or public

@@ -48,16 +48,13 @@ class Layout:
 
 
 def register_layout(
-    name: str,
-    *,
-    revalue: Callable[[Any, Graph], Any] | None = None,
-    needs_inn: bool = True,
-    numpy: bool = False,
+    name: str, **how: Any
 ) -> Callable[[Callable[[Graph], Any]], Callable[[Graph], Any]]:
-    """Decorator entering a builder under the purpose `name` of `prepare(for_=...)`."""
+    """Decorator entering a builder, with fields of its `Layout`, under the purpose `name` of
+    `prepare(for_=...)`."""
 
     def add(build):
-        LAYOUTS[name] = Layout(build, revalue, needs_inn, numpy)
+        LAYOUTS[name] = Layout(build, **how)
         return build
 
     return add

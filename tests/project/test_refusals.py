@@ -80,7 +80,10 @@ VALUES = {
 }
 TYPES = {
     "`damping` must be a real number": [lambda: jsp.pagerank(A, damping=1j)],
-    "`method` must be a single value of Python": [lambda: jsp.bfs(A, 0, method=[1])],
+    "`method` must be a single value of Python": [
+        lambda: jsp.bfs(A, 0, method=[1]),
+        lambda: jsp.eccentricity(A, method=[1]),
+    ],
     "`star` must be a function": [lambda: jsp.closure(A, "min_plus", star=3)],
     "takes real weights": [lambda: jsp.sssp(A.astype(np.complex64), 0)],
     "`operands` must be a tuple": [lambda: jsp.fixpoint(A, X, operands=3.0)],

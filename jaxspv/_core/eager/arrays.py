@@ -66,31 +66,21 @@ def to_device(arrays: Any, like: Any = None) -> Any:
     return tree.unflatten([x if isinstance(x, jax.Array) else next(moved) for x in leaves])
 
 
-def array_of(name: str, x: Any) -> Any:
-    """`jnp.asarray`, which compiles a program for each shape of an array of NumPy.
+def array_of(name: str, x: Any, *, on_host: bool = False) -> Any:
+    """`jnp.asarray`, which compiles a program for each shape of an array of NumPy; or `np.asarray`.
 
     Raises:
         TypeError, ValueError: x is no number and no array of numbers; names the argument.
     """
     try:
+        if on_host:
+            return np.asarray(x)
         moved = isinstance(x, np.ndarray) and is_eager()
         return jax.device_put(x.copy()) if moved else jnp.asarray(x)
     except (TypeError, ValueError, OverflowError) as error:
-        raise _no_numbers(name, error) from error
-
-
-def host_array(name: str, x: Any) -> np.ndarray:
-    """`np.asarray` with the errors of `array_of`."""
-    try:
-        return np.asarray(x)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _no_numbers(name, error) from error
-
-
-def _no_numbers(name: str, error: Exception) -> Exception:
-    kind = TypeError if isinstance(error, TypeError) else ValueError
-    why = str(error).split("\n")[0]
-    return kind(f"`{name}` must be a number or an array of numbers: {why}")
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        why = str(error).split("\n")[0]
+        raise kind(f"`{name}` must be a number or an array of numbers: {why}") from error
 
 
 def single(name: str, x: Any) -> Any:

@@ -91,7 +91,7 @@ def call_of(tree: Any, static: dict[str, Any], backend: Any = None, method: Any 
     try:
         return _call(tree, tuple(sorted(static.items())), backend, method, where, ())
     except TypeError:
-        for name, value in {**static, "backend": backend, "method": method}.items():
+        for name, value in {"backend": backend, "method": method, **static}.items():
             try:
                 hash(value)
             except TypeError:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.eager.arrays import array_of, host_array
+from ..._core.eager.arrays import array_of
 from ..._core.indices import within
 from ..._core.pytree import is_concrete
 from ...construct.arguments import checked_indices
@@ -67,7 +67,7 @@ def check_source(source: Any, n: int, argument: str = "source") -> Any:
         return np.asarray(source, np.int32)
     refuse_names(argument, source)
     concrete = is_concrete(source)
-    array = (host_array if concrete else array_of)(argument, source)
+    array = array_of(argument, source, on_host=concrete)
     if isinstance(source, (list, tuple)) and array.size == 0:
         array = array.astype(np.int32)  # NumPy makes floats of no numbers
     if not jnp.issubdtype(array.dtype, jnp.integer):

@@ -83,15 +83,26 @@ def _lesser_pair(x, y):
 
 def _pairs_by_segments(terms, segments, count):
     cost, ids = terms
-    best = min_.segment_reduce(cost, segments, count)
+    best = min_.segment_reduce(lax.stop_gradient(cost), segments, count)
     wins = (segments >= 0) & (segments < count) & (cost == take(best, segments))
-    slot = jnp.arange(cost.shape[0])
     winner = min_.segment_reduce(ids, jnp.where(wins, segments, count), count)
     wins &= ids == take(winner, segments)
-    at = jnp.where(wins, segments, count)
-    first = jnp.full(count, cost.shape[0], slot.dtype).at[at].min(slot, mode="drop")
-    nothing = first == cost.shape[0]
-    return jnp.where(nothing, jnp.inf, take(cost, first)), jnp.where(nothing, _BIG, winner)
+    return _first_cost(cost, best, jnp.where(wins, segments, count)), winner
+
+
+@jax.custom_jvp
+def _first_cost(cost, best, at):
+    """`best`, with the derivative of the first of the costs that win there."""
+    del cost, at
+    return best
+
+
+@_first_cost.defjvp
+def _first_cost_jvp(primals, tangents):
+    (_, best, at), size = primals, primals[0].shape[0]
+    slot = jnp.arange(size, dtype=jnp.int32)
+    first = jnp.full(best.shape, size, jnp.int32).at[at].min(slot, mode="drop")
+    return best, jnp.where(first == size, 0, take(tangents[0], first))
 
 
 @factory

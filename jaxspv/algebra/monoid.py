@@ -285,26 +285,29 @@ class Monoid(Algebraic):
         """(dtype of the total, `(total, term) -> total`) for terms that are joined one by one.
 
         float32 and narrower terms in float64, rounded once at the end by `rounded`: any operator
-        that float64 may enter, for a user's may add as well. Others in their own dtype.
+        that float64 may enter, for a user's may add as well. Others in their own dtype. Of tuples
+        the dtypes are a pytree.
         """
+
+        def cast(values):
+            return jax.tree.map(lax.convert_element_type, values, kept)
 
         def joined(total, term):
             with jax.enable_x64(wide):
-                total = self.op(total, lax.convert_element_type(term, total.dtype))
-                return lax.convert_element_type(total, kept)
+                return cast(self.op(total, cast(term)))
 
-        kept, wide = np.dtype(dtype), jax.config.read("jax_enable_x64")
-        if kept not in ROUNDED or self.takes_first:
-            return kept, joined
-        kept, wide = np.dtype(np.float64), True
+        own = kept = jax.tree.map(np.dtype, dtype)
+        wide = jax.config.read("jax_enable_x64")
+        if self.takes_first or not any(d in ROUNDED for d in jax.tree.leaves(own)):
+            return own, joined
+        kept = jax.tree.map(lambda d: np.dtype(np.float64) if d in ROUNDED else d, own)
         with jax.enable_x64(True):
-            total = jax.ShapeDtypeStruct((), kept)
+            total = jax.tree.map(lambda d: jax.ShapeDtypeStruct((), d), kept)
             try:
                 serves = jax.eval_shape(self.op, total, total) == total
             except TypeError:  # an operator on the bits of a float32
                 serves = False
-        if not serves:
-            kept, wide = np.dtype(dtype), jax.config.read("jax_enable_x64")
+        kept, wide = (kept, True) if serves else (own, wide)
         return kept, joined
 
     def scan_runs(

@@ -41,6 +41,16 @@ def spmspv(name):
     return lambda A, x: jsp.vxm(x, A, getattr(semirings, name))
 
 
+FARTHEST = semirings.semiring(
+    jsp.monoid(lambda x, y: (jnp.maximum(x[0], y[0]), x[1] + y[1]), (-jnp.inf, 0.0)),
+    lambda x, y: (x[0] + y[0], x[1] * y[1]),
+)
+
+
+def of_tuples(A, x):
+    return jsp.mxv(A.with_data((A.data, A.data)), (x, x), FARTHEST)[0]
+
+
 # name: (call, matrix, other operands, how many loops may be dispatched or copy: those of few turns,
 # over rounds, levels, sources, steps of a bisection or of random numbers)
 CASES = {
@@ -51,6 +61,8 @@ CASES = {
     "mxv": (lambda A, x: jsp.mxv(A, x), DIRECTED, (VECTOR,), 0),
     "mxv mask": (lambda A, x, m: jsp.mxv(A, x, mask=m), DIRECTED, (VECTOR, ALL), 0),
     "mxv csc": (lambda A, x: jsp.mxv(A, x), DIRECTED.asformat("csc"), (VECTOR,), 0),
+    "tuples": (of_tuples, DIRECTED, (DENSE,), 0),
+    "tuples csc": (of_tuples, DIRECTED.asformat("csc"), (DENSE,), 0),
     "vxm slopes": (slopes(lambda A, x: jsp.vxm(x, A)), DIRECTED, (VECTOR,), 0),
     "spmv slopes": (slopes(lambda A, x: A @ x), DIRECTED, (DENSE,), 0),
     "winners": (slopes(lambda A, x: jsp.mxv(A, x, semirings.min_plus)), DIRECTED, (DENSE,), 0),

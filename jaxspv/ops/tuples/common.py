@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -47,3 +48,20 @@ def present_elements(y: Any, present: Array, like: Any) -> Tuples:
     """The elements that are there, numbered by their places."""
     v = from_present(jnp.arange(present.shape[0], dtype=jnp.int32), present)
     return Tuples(dataclasses.replace(v, overflow=v.overflow | like.overflow), y)
+
+
+def traced(semiring: Any, A: Tuples, x: Any, flip: bool) -> tuple[Any, Any, Any]:
+    """`mul` and the addition as closed jaxprs of leaves, and the shape of a term."""
+
+    def single(values):
+        return jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape[1:], v.dtype), values)
+
+    def multiply(a, v):
+        return jax.tree.map(jnp.asarray, semiring.mul(*((v, a) if flip else (a, v))))
+
+    def add(u, v):
+        return jax.tree.map(lambda z, like: jnp.asarray(z, like.dtype), semiring.add.op(u, v), u)
+
+    a, v = single(A.values), single(x)
+    term = jax.eval_shape(multiply, a, v)
+    return jax.make_jaxpr(multiply)(a, v), jax.make_jaxpr(add)(term, term), term

@@ -12,6 +12,7 @@ from pallas_kernels.products.spmv_tuples import MOST_WORDS, csr_spmv_tuples
 from pallas_kernels.simt.scalar_jaxpr import TupleSemiring, refuse_traced
 
 from ...formats.tuples import Tuples
+from .common import traced
 from .operations import product
 
 WORDS = ("float32", "int32", "bool")
@@ -29,7 +30,7 @@ def _refuse(
     if jax.tree.leaves(semiring):
         return "the semiring has parameters"
     try:
-        mul, combine, term = _traced(semiring, A, x, flip)
+        mul, combine, term = traced(semiring, A, x, flip)
     except Exception as error:  # the form in XLA says it with the values
         return f"the functions of the semiring refuse: {error}"
     values = {"entries": A.values, "elements": (x, hit), "products": term}
@@ -42,23 +43,6 @@ def _refuse(
     return refuse_traced(mul) or refuse_traced(combine)
 
 
-def _traced(semiring: Any, A: Tuples, x: Any, flip: bool) -> tuple[Any, Any, Any]:
-    """`mul` and the addition as closed jaxprs of leaves, and the shape of a term."""
-
-    def single(values):
-        return jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape[1:], v.dtype), values)
-
-    def multiply(a, v):
-        return jax.tree.map(jnp.asarray, semiring.mul(*((v, a) if flip else (a, v))))
-
-    def add(u, v):
-        return jax.tree.map(lambda z, like: jnp.asarray(z, like.dtype), semiring.add.op(u, v), u)
-
-    a, v = single(A.values), single(x)
-    term = jax.eval_shape(multiply, a, v)
-    return jax.make_jaxpr(multiply)(a, v), jax.make_jaxpr(add)(term, term), term
-
-
 @product.register("rows", backend="pallas", refuse=_refuse)
 def _rows(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: bool = False) -> Any:
     """Rows and entries shared evenly by the warps of one launch, terms in their order.
@@ -67,7 +51,7 @@ def _rows(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: b
     """
     in_order = in_order and A.format == "csr"
     rows = A.places.asformat("csr")
-    mul, combine, term = _traced(semiring, A, x, flip)
+    mul, combine, term = traced(semiring, A, x, flip)
     like = jax.tree.map(lambda t: jnp.zeros((1,), t.dtype), term)
     identity = tuple(i.item() for i in jax.tree.leaves(semiring.add.like(like)))
     found = csr_spmv_tuples(

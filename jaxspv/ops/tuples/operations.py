@@ -24,14 +24,17 @@ def _product(
     in_order: as of `Tuples`; kernels read less then.
     """
     del in_order
-    coo = A.places.to_coo()
-    valid = coo.row < coo.shape[0]
+    places, m = A.places, A.shape[0]
+    if semiring.add.by_segments is None:  # which takes them in any order
+        places = places.to_coo()
+    rows, cols = places.rowcol()
+    valid = rows < m
     if hit is not None:
-        valid &= take(hit, coo.col)
-    a, v = (ones_unless(valid, take(*p)) for p in ((A.values, coo.data), (x, coo.col)))
+        valid &= take(hit, cols)
+    a, v = (ones_unless(valid, take(*p)) for p in ((A.values, places.data), (x, cols)))
     terms = multiplied(semiring, *((v, a) if flip else (a, v)))
-    rows = jnp.where(valid, coo.row, coo.shape[0])
-    return semiring.add.segment_reduce(terms, rows, coo.shape[0], sorted=hit is None)
+    rows = jnp.where(valid, rows, m)
+    return semiring.add.segment_reduce(terms, rows, m, sorted=hit is None)
 
 
 @reduction.register("scan")

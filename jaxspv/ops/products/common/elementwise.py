@@ -71,7 +71,7 @@ class Elementwise:
 
     def refuses(self) -> str | None:
         """The primitive that is not element-wise, or None."""
-        return _refuses(self.jaxpr)
+        return refuses(self.jaxpr)
 
     def at(self, captured: Sequence[Any], *args: Any) -> Any:
         """The result for some of the elements: arguments of one shape, or scalars. It is not to be
@@ -108,11 +108,11 @@ def inner_of(eqn: Any) -> tuple[Any, tuple[Any, ...]]:
     return (inner.jaxpr, tuple(inner.consts)) if hasattr(inner, "jaxpr") else (inner, ())
 
 
-def _refuses(jaxpr: Any) -> str | None:
+def refuses(jaxpr: Any) -> str | None:
     for eqn in jaxpr.eqns:
         name = eqn.primitive.name
         if name in _NESTED:
-            reason = _refuses(inner_of(eqn)[0])
+            reason = refuses(inner_of(eqn)[0])
         elif name == "broadcast_in_dim":
             reason = None if eqn.invars[0].aval.shape == () else name
         else:

@@ -124,8 +124,34 @@ _OTHER = {*_SIMPLE, *_NEARLY, "convert_element_type", "integer_pow"}
 
 
 def trace(fn, *dtypes):
-    """The closed jaxpr of a function of scalars."""
-    return jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct((), d) for d in dtypes))
+    """The closed jaxpr of a function of scalars. Literals of Python, under x64 of 64 bits until
+    they are converted, have 32 where the result is the same."""
+    scalars = [jax.ShapeDtypeStruct((), d) for d in dtypes]
+    closed = jax.make_jaxpr(fn)(*scalars)
+    ends = closed.jaxpr.constvars + closed.jaxpr.outvars
+    narrow = all(map(_narrows, closed.eqns)) and not any(map(_is_wide, ends))
+    if narrow and jnp.result_type(float) == np.float64:
+        with jax.enable_x64(False):
+            return jax.make_jaxpr(fn)(*scalars)
+    return closed
+
+
+def _is_wide(v):
+    return v.aval.dtype.itemsize == 8
+
+
+def _narrows(eqn):
+    """Whether all that an equation does with 64 bits is to choose among literals or to convert them
+    to 32: a number is rounded once, whether before it is chosen or after."""
+    name, values = eqn.primitive.name, (*eqn.invars, *eqn.outvars)
+    literals: Any = [v for v in eqn.invars if isinstance(v, Literal)]
+    if any(v.aval.dtype.kind in "iu" and abs(int(v.val)) >= 2**31 for v in literals):
+        return False
+    if name in NESTED:
+        return all(map(_narrows, inner(eqn).jaxpr.eqns))
+    if name == "convert_element_type" and _is_wide(eqn.invars[0]):
+        return eqn.outvars[0].aval.dtype.kind == "f" or eqn.invars[0].aval.dtype.kind == "i"
+    return name == "select_n" or not any(map(_is_wide, values))
 
 
 @dataclasses.dataclass(frozen=True)

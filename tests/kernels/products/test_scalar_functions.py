@@ -136,3 +136,42 @@ def test_additions_by_exponentials_are_for_the_kernel_of_tuples():
     for semiring, name in (("log_plus", "csr_spmv_tuples"), ("min_plus", "csr_spmv")):
         text = lower(lambda A, x, s=semiring: jsp.mxv(A, x, s), A, jnp.ones(40))
         assert name in text and ("tuples" in text) == ("tuples" in name)
+
+
+F32 = np.float32
+LITERALS = {  # of 64 bits under x64 until they are converted: the function, and NumPy's
+    "where": (lambda a, x: jnp.where(x > 0, 1, a), lambda a, x: np.where(x > 0, 1, a)),
+    "both": (
+        lambda a, x: jnp.where(x > a, 0.1, 0.0) * a,
+        lambda a, x: np.where(x > a, F32(0.1), 0 * a) * a,
+    ),
+    "clip": (lambda a, x: jnp.clip(x, 0, 1) * 1.5, lambda a, x: np.clip(x, 0, 1) * 1.5),
+}
+
+
+@pytest.mark.parametrize("name", LITERALS)
+def test_literals_are_narrow_under_x64(name):
+    fn, plain = LITERALS[name]
+    rng = np.random.default_rng(0)
+    a, x = (rng.normal(size=40).astype(np.float32) for _ in range(2))
+    with jax.enable_x64(True):
+        assert scalar_jaxpr.refuse(fn, "float32", "float32") is None
+        semiring = ScalarSemiring.of(fn, lambda p, q: p + q, 0.0, jnp.float32)
+        A = np.arange(41, dtype=np.int32), np.arange(40, dtype=np.int32), a
+        y = csr_spmv(*map(jnp.asarray, (*A, x)), semiring=semiring, grid=HOST)
+    assert y.dtype == np.float32
+    np.testing.assert_array_equal(y, plain(a, x).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a, x: (a.astype(jnp.float64) * x).astype(jnp.float32),
+        lambda a, x: jnp.where(x > 0, 2**40, a),
+        lambda a, x: jnp.sqrt(2.0) * a,
+        lambda a, x: a * np.float64(2),
+    ],
+)
+def test_what_is_computed_in_64_bits_is_refused(fn):
+    with jax.enable_x64(True):
+        assert "64" in str(scalar_jaxpr.refuse(fn, "float32", "float32"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from ._core.derivatives import dense_tangent, is_zero
-from ._core.eager.arrays import by_numpy, on_gpu, to_device
+from ._core.eager.arrays import by_numpy, known_while_tracing, on_gpu, to_device
 from ._core.eager.kept import kept
 from ._core.html import card, pattern
 from ._core.indices import narrowed, one_value
@@ -232,7 +233,10 @@ def prepare(
     A = ours(A)
     if not is_concrete(A):
         raise ValueError("`prepare` needs concrete values: call it outside of jit.")
-    graph = as_graph(A.check_invariants() if isinstance(A, SparseMatrix) else A, "`prepare`")
+    if isinstance(A, SparseMatrix):
+        with known_while_tracing():  # of a matrix that is captured
+            A.check_invariants()
+    graph = as_graph(A, "`prepare`")
     if graph.inn is None and symmetric:
         graph = dataclasses.replace(graph, symmetric=True)
     needed = any(LAYOUTS[name].needs_inn for name in purposes) or not isinstance(A, Graph)
@@ -288,7 +292,9 @@ def _as_csr(algorithm: str, A: SparseMatrix) -> CSR:
     if isinstance(A, CSR) and A.sorted and A.unique:
         return convert()
     arrays, structure = jax.tree.flatten(A)
-    return kept(tuple(arrays), structure, convert)
+    # What is captured stays known inside of a trace: checks read values and pattern.
+    with known_while_tracing() if is_concrete(arrays) else contextlib.nullcontext():
+        return kept(tuple(arrays), structure, convert)
 
 
 def kind(A: Any) -> str:

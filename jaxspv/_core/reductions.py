@@ -190,9 +190,23 @@ def sum_in_double(terms: Array, segments: Array, count: int) -> Array:
     if terms.dtype not in ROUNDED:
         start = jnp.zeros((count, *terms.shape[1:]), terms.dtype)
         return start.at[segments].add(terms, **_DROP)
-    return rounded(
-        add_in_double(zeros_in_double(count, *terms.shape[1:]), segments, terms), terms.dtype
-    )
+    return sums_in_double(terms, segments, count=count)
+
+
+# An operation: JAX would transpose the derivative of `add_in_double` outside of `enable_x64`.
+sums_in_double = Operation(
+    "sums in double",
+    "linear",
+    transpose=functools.partial(_transposed_sums, sorted=False),
+    types=lambda terms, segments, *, count: typed(terms.dtype, count, *terms.shape[1:]),
+    internal=True,
+)
+
+
+@sums_in_double.register("scatter")
+def _added_in_double(terms: Array, segments: Array, *, count: int) -> Array:
+    start = zeros_in_double(count, *terms.shape[1:])
+    return rounded(add_in_double(start, segments, terms), terms.dtype)
 
 
 def zeros_in_double(*shape: int) -> Array:

@@ -69,3 +69,31 @@ def test_derivatives_of_a_product_compose_in_any_order(name, modes):
         for mode, scales in zip(modes, DIRECTIONS, strict=False):
             ours, dense = derivative(mode, ours, scales), derivative(mode, dense, scales)
         np.testing.assert_allclose(ours(A.data, x), dense(A.data, x), rtol=1e-9)
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("name", ["softmax", "normalize", "modularity"])
+def test_reverse_over_reverse_of_sums_in_double(name):
+    square = np.float32([[0, 2, 1, 0], [2, 0, 0, 3], [1, 0, 0, 1], [0, 3, 1, 0]])
+    A = jsp.from_dense(square)
+    row, col = A.rowcol()
+    one = jnp.array([[1.0, 1, 0, 0], [0, 0, 1, 1]])
+
+    def ours(data):
+        M = A.with_data(data)
+        if name == "modularity":
+            return jsp.modularity(M, jnp.array([0, 0, 1, 1]))
+        return jnp.sum(getattr(jsp.learning, name)(M).data ** 2)
+
+    def dense(data):
+        D = jnp.zeros(square.shape).at[row, col].set(data)
+        k = D.sum(1)
+        if name == "modularity":
+            return jnp.trace(one @ D @ one.T) / k.sum() - jnp.sum((one @ k / k.sum()) ** 2)
+        if name == "softmax":
+            M = jnp.full(square.shape, -jnp.inf).at[row, col].set(data)
+            return jnp.sum(jax.nn.softmax(M, axis=1) ** 2)
+        return jnp.sum((D / jnp.sqrt(k[:, None] * D.sum(0))) ** 2)
+
+    got, want = (jax.jacrev(jax.jacrev(f))(A.data) for f in (ours, dense))
+    np.testing.assert_allclose((got + got.T) / 2, (want + want.T) / 2, rtol=1e-4, atol=1e-5)

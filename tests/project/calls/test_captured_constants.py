@@ -95,6 +95,25 @@ def test_captured_objects_of_numpy_arrays(call, format):
         chex.assert_trees_all_close(got, want, rtol=1e-6)
 
 
+GRAPHS = {
+    "pagerank": lambda M: jsp.pagerank(M).scores,
+    "sssp": lambda M: jsp.sssp(M, 0).distances,
+    "modularity": lambda M: jsp.modularity(M, jnp.array([0, 1, 1])),
+    "prepare": lambda M: jsp.sssp(jsp.prepare(M, for_="bfs"), 0).distances,
+}
+
+
+@pytest.mark.parametrize("format", ["coo", "csc", "ell", "sell", "tiled"])
+@pytest.mark.parametrize("call", GRAPHS)
+def test_captured_graphs_of_every_format(call, format):
+    want = GRAPHS[call](A)
+    M = A.asformat(format)
+    np.testing.assert_allclose(jax.jit(lambda: GRAPHS[call](M))(), want, rtol=1e-6)
+    with pytest.raises(ValueError, match="must not be NaN"):
+        N = M.with_data(M.data.at[M.data == 3].set(jnp.nan))
+        jax.jit(lambda: jsp.sssp(N, 0).distances)()
+
+
 def test_masks_of_numpy_are_compared_with_nothing():
     mask = np.array([[True, False, True], [True, True, False], [False, True, True]])
     want = np.where(mask, DENSE.T, 0)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.eager.arrays import array_of, known
+from .._core.eager.arrays import array_of, in_dtype, known
 from .._core.indices import checked_count, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats.stored import narrow
@@ -94,36 +94,6 @@ def values_in(dtype: Any, values: Any, what: str) -> np.ndarray:
             raise ValueError(f"{what} None, which is no number.")
         values = np.asarray(values, np.float64)
     return values != 0 if np.dtype(dtype) == bool else narrow(in_dtype(what, values, dtype))
-
-
-def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:
-    """Values in another dtype; floats may be rounded.
-
-    Args:
-        what: the beginning of the error, such as "`weight` holds".
-        values: numbers.
-        dtype: of the result; floats of 64 bits need x64, else they are float32.
-
-    Raises:
-        ValueError: an integer or boolean dtype does not equal one of them, a finite one would be
-            infinite, or an imaginary part would be lost.
-    """
-    dtype = np.dtype(dtype)
-    if jnp.issubdtype(dtype, jnp.inexact):
-        dtype = jax.dtypes.canonicalize_dtype(dtype)
-    with np.errstate(invalid="ignore", over="ignore"):
-        made = (np.real(values) if values.dtype.kind == "c" != dtype.kind else values).astype(dtype)
-    if dtype.kind in "iub":
-        wrong = made != values
-    else:
-        wrong = np.isinf(np.real(made)) & ~np.isinf(np.real(values))
-        if values.dtype.kind == "c" == dtype.kind:  # a part may be NaN, as in 1e39 + nan i
-            wrong |= np.isinf(np.imag(made)) & ~np.isinf(np.imag(values))
-        elif values.dtype.kind == "c":
-            wrong |= np.imag(values) != 0
-    if wrong.any():
-        raise ValueError(f"{what} {values[wrong][0]}, which {dtype} does not.")
-    return made
 
 
 def checked_capacity(nse: int | None, count: Any, concrete: bool, limit: int) -> int:

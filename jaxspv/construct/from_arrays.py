@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.eager.arrays import is_eager, known_while_tracing, on_accelerator, single, to_device
+from .._core.eager.arrays import (
+    differ,
+    is_eager,
+    known_while_tracing,
+    on_accelerator,
+    single,
+    to_device,
+)
 from .._core.indices import LIMIT, checked_count, index_dtype_for
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, as_monoid, plus
@@ -144,7 +151,7 @@ def from_dense(
     if is_eager(dense) and not on_accelerator(dense):
         return as_format(_dense_on_host(dense, nse, fill, index_dtype), format)
     with known_while_tracing():
-        differs = ~jnp.isnan(dense) if fill != fill else dense != jnp.asarray(fill, dense.dtype)
+        differs = differ(dense, fill)
         count = jnp.sum(differs, dtype=jnp.int32)
     capacity = checked_capacity(nse, count, is_concrete(dense), dense.size)
     m, n = dense.shape
@@ -163,8 +170,7 @@ def from_dense(
 def _dense_on_host(dense: Array, nse: int | None, fill: Number, asked: Any) -> COO:
     """`from_dense` by NumPy: JAX compiles some 30 programs for a shape."""
     values, (m, n) = np.asarray(dense), dense.shape
-    left_out = np.asarray(jnp.asarray(fill, dense.dtype))
-    row, col = np.nonzero(~np.isnan(values) if fill != fill else values != left_out)
+    row, col = np.nonzero(differ(values, fill))
     capacity = checked_capacity(nse, row.size, True, values.size)
     dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
     data = to_device(np.pad(values[row, col], (0, capacity - row.size)))

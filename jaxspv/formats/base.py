@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from .._core.batching import over_trailing
-from .._core.eager.arrays import is_eager, known_while_tracing, on_accelerator, scalar, to_device
+from .._core.eager.arrays import fitting, is_eager, known_while_tracing, on_accelerator, to_device
 from .._core.indices import LIMIT, one_value, with_pattern
 from .._core.operation import Operation
 from .._core.pytree import is_concrete
@@ -180,14 +180,16 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         """A dense (m, n) array, (m, n, ...) of arrays; missing entries become `fill`.
 
         Raises:
+            ValueError: the dtype does not hold `fill` (infinity where values are integers).
             jax.errors.JaxRuntimeError: there is not enough memory.
         """
         with_pattern(self)
+        fill = fitting("fill", fill, self.dtype)
         if not is_eager(self, fill):
-            return _dense(self, scalar(fill, self.dtype))
+            return _dense(self, fill)
         if dense := _dense_on_host(self, fill):
             return dense[0]
-        dense = _dense_program(self, scalar(fill, self.dtype))
+        dense = _dense_program(self, fill)
         # To read an array that found no memory ends the process in JAX; to wait for it raises.
         return dense.block_until_ready() if dense.nbytes > LARGE else dense
 
@@ -282,7 +284,7 @@ def _converted(A: SparseMatrix, name: str) -> SparseMatrix:
 
 
 def _dense(A: SparseMatrix, fill: Any) -> Array:
-    """`A.todense(fill)`, `fill` a scalar of its dtype."""
+    """`A.todense(fill)`, `fill` a number of its dtype."""
     coo = A.to_coo()
     dense = jnp.full((*A.shape, *A.entry_shape), fill, A.dtype)
     if A.unique:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.eager.arrays import known_while_tracing, on_accelerator, to_device
+from .._core.eager.arrays import fitting, known_while_tracing, on_accelerator, to_device
 from .._core.operations.overload import ON_TUPLES
 from .._core.pytree import describe, pytree_dataclass, transient
 from .._core.tuples import choose, take
@@ -100,7 +100,7 @@ class Tuples:
         found = take(self.values, number)
         if jax.tree.structure(fill) == jax.tree.structure(0):
             fill = jax.tree.map(lambda _: fill, found)
-        fills = jax.tree.map(lambda f, v: jnp.asarray(f, v.dtype), fill, found)
+        fills = jax.tree.map(lambda f, v: fitting("fill", f, v.dtype), fill, found)
         return choose(number >= 0, found, fills)
 
     def valid(self) -> Int[Array, " nse"]:

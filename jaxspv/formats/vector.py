@@ -11,11 +11,12 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.eager.arrays import (
+    differ,
+    fitting,
     is_eager,
     known,
     known_while_tracing,
     on_accelerator,
-    scalar,
     single,
     to_device,
 )
@@ -68,8 +69,8 @@ class SparseVector(Stored):
         return jnp.arange(self.nse, dtype=self.index_dtype) < with_pattern(self).count
 
     def todense(self, fill: Number = 0) -> Shaped[Array, " n"]:
-        """A dense (n,) array; missing entries become `fill`."""
-        return _dense(with_pattern(self), scalar(fill, self.dtype))
+        """A dense (n,) array; missing entries become `fill`, which the dtype must hold."""
+        return _dense(with_pattern(self), fitting("fill", fill, self.dtype))
 
     def structure(self) -> Bool[Array, " n"]:
         """(n,) bool: which entries are stored."""
@@ -182,11 +183,11 @@ def vector_from_dense(
         return _from_host(array, nse, fill, index_dtype)
     if nse is None:
         with known_while_tracing():
-            nse = int(jnp.sum(_differs(jnp.asarray(x), fill)))
+            nse = int(jnp.sum(differ(jnp.asarray(x), fill)))
     x = array
     if x.ndim != 1:
         raise ValueError(f"`x` must be one-dimensional; got shape {x.shape}.")
-    differs = _differs(x, fill)
+    differs = differ(x, fill)
     dtype = index_dtype_for(sizes=(*x.shape, nse), asked=index_dtype)
     return with_index_dtype(from_present(x, differs, nse), dtype)
 
@@ -194,9 +195,7 @@ def vector_from_dense(
 def _from_host(x: Array, nse: int | None, fill: Any, asked: Any) -> SparseVector:
     """`vector_from_dense` by NumPy: JAX compiles some 20 programs for a shape."""
     values = np.asarray(x)
-    is_nan = fill != fill
-    left_out = np.asarray(jnp.asarray(0 if is_nan else fill, x.dtype))
-    at = np.flatnonzero(~np.isnan(values) if is_nan else values != left_out)
+    at = np.flatnonzero(differ(values, fill))
     capacity = at.size if nse is None else nse
     _check_capacity(at.size, capacity)
     dtype = index_dtype_for(sizes=(*x.shape, capacity), asked=asked)
@@ -205,10 +204,6 @@ def _from_host(x: Array, nse: int | None, fill: Any, asked: Any) -> SparseVector
     parts = np.pad(values[at], spare), indices, np.asarray(at.size, dtype), np.asarray(False)
     data, indices, count, overflow = to_device(parts)
     return SparseVector(data, indices, count, overflow, (x.shape[0],))
-
-
-def _differs(x: Array, fill: Any) -> Array:
-    return ~jnp.isnan(x) if fill != fill else x != jnp.asarray(fill, x.dtype)
 
 
 def vector_from_entries(

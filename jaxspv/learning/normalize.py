@@ -8,6 +8,7 @@ from typing import Any, Literal
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .._core.eager.arrays import fitting
 from .._core.eager.programs import one_program
 from .._core.indices import with_pattern
 from .._core.reductions import in_float32
@@ -97,8 +98,9 @@ def add_self_loops(A: Any, value: Any = 1) -> Any:
         A matrix in the dtype of A, its format and capacity as of `ewise_add`.
 
     Raises:
-        ValueError: A is not square, or `value` has another shape.
-        TypeError: A is no matrix.
+        ValueError: A is not square, `value` has another shape, or the dtype of A does not hold it
+            (0.5 where entries are integers).
+        TypeError: A is no matrix, `value` no number.
 
     Differentiable in the values of A and in `value`.
 
@@ -110,7 +112,7 @@ def add_self_loops(A: Any, value: Any = 1) -> Any:
     m, n = A.shape
     if m != n:
         raise ValueError(f"`A` must be square; got shape {A.shape}.")
-    value = jnp.asarray(value).astype(A.dtype)
+    value = fitting("value", value, A.dtype)
     if value.shape not in ((), (n,)):
         raise ValueError(f"`value` must be a number or have shape ({n},); got {value.shape}.")
     return ewise_add(A, diag(jnp.broadcast_to(value, (n,))), first)

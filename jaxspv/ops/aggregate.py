@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.batching import over_trailing
+from .._core.eager.arrays import fitting
 from .._core.indices import with_pattern
 from .._core.reductions import dtype_of_means
 from .._core.reductions import in_float32 as wide
@@ -23,6 +24,7 @@ from .write_rule.entries import take
 
 _MONOIDS = {"sum": plus, "max": max_, "min": min_, "logsumexp": logaddexp}
 STATISTICS = (*_MONOIDS, "mean", "var", "std")
+MEANS = ("mean", "var", "std", "logsumexp")  # floats, of integers too
 
 
 def aggregate(
@@ -38,15 +40,15 @@ def aggregate(
         how: "sum", "mean", "max", "min", "var", "std" (of the population: the mean of squared
             distances from the mean), "logsumexp", or a monoid.
         axis: the axis that vanishes, as in NumPy.
-        fill: what a row without entries gets.
+        fill: what a row without entries gets; the dtype of the result must hold it.
 
     Returns:
         An array (m, ...), for axis=0 (n, ...), of the dtype of A; of "mean", "var", "std" and
         "logsumexp" the dtype that `jnp.mean` gives. float16 and bfloat16 are summed in float32.
 
     Raises:
-        ValueError: `how` or `axis` is none of these.
-        TypeError: A is no matrix, or the monoid is not defined on the dtype.
+        ValueError: `how` or `axis` is none of these; the dtype does not hold `fill`.
+        TypeError: A is no matrix, `fill` no number, or the monoid is not defined on the dtype.
 
     Differentiable in both modes: max and min through the first entry that wins, "std" with 0 where
     all entries of a row are equal. `reduce` is the same over monoids alone, with masks and a
@@ -66,7 +68,8 @@ def aggregate(
         if not isinstance(how, Monoid):
             raise ValueError(f"`how` must be {names}; got {how!r}.")
         add, how = how, "sum"  # its reduction is the result
-    return _aggregated(with_pattern(A), as_monoid(add), fill, how, axis)
+    dtype = dtype_of_means(A.dtype) if how in MEANS else A.dtype
+    return _aggregated(with_pattern(A), as_monoid(add), fitting("fill", fill, dtype), how, axis)
 
 
 def softmax(A: Matrix, *, axis: int = 1) -> Any:
@@ -110,7 +113,7 @@ def _aggregated(A: SparseMatrix, add: Monoid, fill: Any, how: str, axis: int) ->
     lines, extent, ascends = lines_of(A, axis)
     valid = lines < extent
     values = jnp.where(broadcast_rows(valid, A.data), A.data, jnp.zeros((), A.dtype))
-    if how in ("mean", "var", "std", "logsumexp"):
+    if how in MEANS:
         values = values.astype(dtype_of_means(values.dtype))
     values, dtype = wide(values), values.dtype
 

@@ -1,4 +1,4 @@
-"""Integers of Python beyond the dtype of the entries and beyond 32 bits: they compare exactly."""
+"""Numbers that the dtype of the entries does not hold: compared exactly, or refused."""
 
 import operator
 
@@ -74,3 +74,49 @@ def test_an_integer_of_numpy_that_32_bits_do_not_hold_is_refused():
     A, _ = matrix_of("int32")
     with jax.enable_x64(False), pytest.raises(ValueError, match="do not fit int32"):
         jsp.graphblas.set_element(A, np.int64(10**10), 0, 0)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_, np.float16])
+@pytest.mark.parametrize("fill", [0.5, 300, -1, 10**12, 1e39, np.inf, np.nan, 1j, np.int64(300)])
+def test_what_stands_for_no_entry_is_held_or_refused(dtype, fill):
+    dense = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype)
+    with np.errstate(all="ignore"):
+        real = not isinstance(fill, complex)
+        kept = real and (np.array(fill).astype(dtype) == fill or np.dtype(dtype).kind == "f")
+        kept = kept and (np.isinf(fill) or not np.isinf(np.array(fill).astype(dtype)))
+        beneath = np.array(fill if real else 0).astype(dtype)
+    A = jsp.from_dense(dense)
+    x = jsp.vector_from_dense(dense[0])
+    calls = {
+        "matrix": (lambda: A.todense(fill), np.where(dense, dense, beneath)),
+        "traced": (lambda: jax.jit(lambda A: A.todense(fill))(A), np.where(dense, dense, beneath)),
+        "vector": (lambda: x.todense(fill), np.where(dense[0], dense[0], beneath)),
+        "aggregate": (
+            lambda: jsp.learning.aggregate(A, "max", fill=fill),
+            np.array([1, beneath, beneath], dtype),
+        ),
+        "loops": (
+            lambda: jsp.learning.add_self_loops(A, fill).todense(),
+            np.where(np.eye(3, dtype=bool), beneath, dense),
+        ),
+    }
+    for name, (call, want) in calls.items():
+        if kept:
+            np.testing.assert_array_equal(call(), want, err_msg=name)
+        else:
+            with pytest.raises(ValueError, match=f"which {np.dtype(dtype)} does not"):
+                call()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_, np.float32])
+@pytest.mark.parametrize("fill", [0.5, 300, 10**12, 1e39, np.inf, np.nan, 1, 0, 0.1])
+def test_a_dense_matrix_keeps_what_is_not_the_fill(dtype, fill):
+    dense = np.array([[0, 1], [1, 0]], dtype)
+    dense = dense * dtype(0.1) if dtype is np.float32 else dense
+    beneath = np.float64(np.float32(fill)) if dtype is np.float32 and fill == 0.1 else fill
+    want = dense.astype(np.float64) != beneath
+    stored = jsp.from_dense(dense, fill=fill)
+    assert stored.count == want.sum()
+    assert jsp.vector_from_dense(dense[0], fill=fill).count == want[0].sum()
+    traced = jax.jit(lambda d: jsp.from_dense(d, fill=fill, nse=4).count)
+    assert traced(dense) == want.sum()

@@ -121,6 +121,64 @@ def scalar(value: Any, dtype: Any) -> Any:
     return number_on_device(number) if is_eager() else number
 
 
+def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Values in another dtype; floats may be rounded.
+
+    Args:
+        what: the beginning of the error, such as "`weight` holds".
+        values: numbers.
+        dtype: of the result; floats of 64 bits need x64, else they are float32.
+
+    Raises:
+        ValueError: an integer or boolean dtype does not equal one of them, a finite one would be
+            infinite, or an imaginary part would be lost.
+    """
+    dtype = np.dtype(dtype)
+    if jnp.issubdtype(dtype, jnp.inexact):
+        dtype = jax.dtypes.canonicalize_dtype(dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        made = (np.real(values) if values.dtype.kind == "c" != dtype.kind else values).astype(dtype)
+    if dtype.kind in "iub":
+        wrong = made != values
+    else:
+        wrong = np.isinf(np.real(made)) & ~np.isinf(np.real(values))
+        if values.dtype.kind == "c" == dtype.kind:  # a part may be NaN, as in 1e39 + nan i
+            wrong |= np.isinf(np.imag(made)) & ~np.isinf(np.imag(values))
+        elif values.dtype.kind == "c":
+            wrong |= np.imag(values) != 0
+    if wrong.any():
+        raise ValueError(f"{what} {values[wrong][0]}, which {dtype} does not.")
+    return made
+
+
+def fitting(name: str, value: Any, dtype: Any) -> Any:
+    """`value`, a number or an array of numbers, as an array of `dtype`.
+
+    Raises:
+        TypeError: it holds no numbers.
+        ValueError: `dtype` does not hold a concrete one: see `in_dtype`.
+    """
+    if not is_concrete(value):
+        return jnp.asarray(value, dtype)
+    wide = type(value) is int and abs(value) >= 2**63
+    given = host_array(name, float(value) if wide else value)
+    if given.dtype.kind in "OSUmM":
+        raise TypeError(f"`{name}` must be a number or an array of numbers; got {value!r}.")
+    made = in_dtype(f"`{name}` holds", given, dtype)
+    return number_on_device(made) if is_eager() else made
+
+
+def differ(x: Any, fill: Any) -> Any:
+    """Where numbers of an array, of NumPy or JAX, are not `fill`; NaN counts as equal to NaN."""
+    where = np if isinstance(x, np.ndarray) else jnp
+    if fill != fill:
+        return ~where.isnan(x)
+    try:
+        return x != where.asarray(fitting("fill", fill, x.dtype))
+    except (ValueError, OverflowError):  # which no number of this dtype is
+        return where.ones(x.shape, bool)
+
+
 def as_array(leaf: Any) -> Any:
     """A leaf as an array whose type is not weak: numbers of any kind share a program."""
     if not isinstance(leaf, VALUES[:3]):

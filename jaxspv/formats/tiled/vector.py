@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ..._core.eager.arrays import fitting
 from ..._core.indices import within
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static
 from ...shapes import Bool, Int, Number, Shaped, UInt
@@ -112,9 +113,9 @@ class TiledVector(NoValue):
         return self.lookup(jnp.arange(self.shape[0], dtype=jnp.int32))[1]
 
     def todense(self, fill: Number = 0) -> Shaped[Array, " n"]:
-        """A dense (n,) array; missing entries become `fill`."""
+        """A dense (n,) array; missing entries become `fill`, which the dtype must hold."""
         values, stored = self.lookup(jnp.arange(self.shape[0], dtype=jnp.int32))
-        return jnp.where(stored, values, jnp.asarray(fill, self.dtype))
+        return jnp.where(stored, values, fitting("fill", fill, self.dtype))
 
     def to_sparse(self, nse: int | None = None) -> SparseVector:
         """The same entries as a `SparseVector` of capacity `nse` (the length by default)."""

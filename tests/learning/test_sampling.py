@@ -114,6 +114,20 @@ def test_weights_are_odds(replace):
     assert uniform(counts[odds > 0], odds[odds > 0]) > LEAST
 
 
+@pytest.mark.parametrize("scale", [1e-60, 1e60, 1e-300, 1e300])
+def test_weights_that_float32_does_not_hold_are_odds(scale):
+    odds = np.array([1.0, 2.0, 4.0])
+    with jax.enable_x64(True):
+        A = jsp.from_edges([0, 0, 0], [1, 2, 3], odds * scale, shape=(4, 4))
+        at = np.zeros(4000, int)
+        found = jsp.learning.sample_neighbors(KEY, A, at, 1, weights=A.data).nodes[0]
+        assert uniform(np.bincount(found.ravel(), minlength=4)[1:], odds) > LEAST
+        everyone = jsp.learning.sample_neighbors(KEY, A, [0], 3, weights=[scale, 1.0, 1 / scale])
+        assert sorted(everyone.nodes[0].ravel().tolist()) == [1, 2, 3]
+    with jax.enable_x64(False), pytest.raises(ValueError, match="do not fit float32"):
+        jsp.learning.sample_neighbors(KEY, star(2), [0], 1, weights=np.full(9, 1e39))
+
+
 def test_hops_sizes_and_what_is_missing():
     A = star(3)
     found = jsp.learning.sample_neighbors(KEY, A, np.array([[0, 1], [5, 7]]), [4, 2])

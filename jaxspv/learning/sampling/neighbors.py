@@ -21,6 +21,7 @@ from ...algorithms.common.sources import refuse_names
 from ...construct.arguments import check_range, checked_indices
 from ...formats import SparseMatrix
 from ...formats.base import ours
+from ...formats.stored import as_values
 from ...generators.graphs import check_key
 from ...graph import Graph, as_graph
 from ...ops.write_rule.entries import is_plain, take
@@ -28,7 +29,6 @@ from ...shapes import Int, Key, Matrix, Sources, Values
 
 STEPS = 12  # bits of a mantissa that index the table of logarithms
 UNIT = 22  # fractional bits of a logarithm
-NEVER = np.int32(2**31 - 1)
 
 
 def bits(key: Any, shape: tuple[int, ...]) -> Array:
@@ -66,16 +66,19 @@ def log2_of_integer(x: Array, unit: int = UNIT) -> Array:
 
 
 def log2_of_float(x: Array) -> Array:
-    """`log2(x) 2^UNIT` of normal float32 above 0."""
-    raw = lax.bitcast_convert_type(x, jnp.uint32)
-    whole = (raw >> 23).astype(jnp.int32) - 127
-    return _log2_of(whole, (raw & jnp.uint32(0x7FFFFF)) << 8, UNIT)
+    """`log2(x) 2^UNIT` of normal numbers above 0; int32 of float32, int64 of float64."""
+    if x.dtype == jnp.float32:
+        raw = lax.bitcast_convert_type(x, jnp.uint32)
+        return _log2_of((raw >> 23).astype(jnp.int32) - 127, (raw & 0x7FFFFF) << 8, UNIT)
+    raw = lax.bitcast_convert_type(x, jnp.uint64)
+    mantissa = ((raw >> 21) & 0x7FFFFFFF).astype(jnp.uint32)
+    return _log2_of((raw >> 52).astype(jnp.int64) - 1023, mantissa, UNIT)
 
 
 def race(draw: Array, weight: Array) -> Array:
-    """int32 `log2(E / weight) 2^UNIT`, more or less a constant, of an exponential E.
+    """`log2(E / weight) 2^UNIT`, more or less a constant, of an exponential E; see `log2_of_float`.
 
-    NEVER where the weight is not above 0. The entry with the smallest is drawn with odds in
+    `never` where the weight is not above 0. The entry with the smallest is drawn with odds in
     proportion to its weight, the k entries with the smallest like k draws without replacement:
     Gumbel keys with the sign turned.
     Source: Efraimidis, Spirakis, "Weighted random sampling with a reservoir", IPL 97, 2006.
@@ -83,10 +86,16 @@ def race(draw: Array, weight: Array) -> Array:
     fine = 26  # close to 1, where the winners of long rows are, uniform numbers differ by little
     level = log2_of_integer(draw | 1, fine).astype(jnp.uint32)
     time = jnp.maximum(jnp.uint32(1 << 31) - level, 1)  # 32 - log2 of the draw
-    tiny = np.float32(np.finfo(np.float32).tiny)
-    usable = (weight >= tiny) & (weight < jnp.inf)
+    usable = (weight >= jnp.finfo(weight.dtype).tiny) & (weight < jnp.inf)
     weight = jnp.where(usable, weight, 1)
-    return jnp.where(usable, log2_of_integer(time) - log2_of_float(weight), NEVER)
+    less = log2_of_float(weight)
+    return jnp.where(usable, log2_of_integer(time).astype(less.dtype) - less, never(weight))
+
+
+def never(weight: Array) -> np.generic:
+    """The largest number that a `race` can have, which none has that is drawn."""
+    kind = np.int64 if weight.dtype == jnp.float64 else np.int32
+    return kind(np.iinfo(kind).max)
 
 
 UNROLLED = 16  # fan-outs up to here are compared in one fused program
@@ -132,7 +141,7 @@ def sample_neighbors(
             places of a set are in no random order.
         weights: (nse,) array in slot order, such as `G.data`: neighbours are drawn with odds in
             proportion, without replacement one after the other of those left; those of weight 0 or
-            below, NaN or infinity never. None: all as likely.
+            below, subnormal, NaN or infinity never. None: all as likely.
 
     Returns:
         `Neighbors(nodes, slots)`, one array a hop in each.
@@ -163,7 +172,7 @@ def sample_neighbors(
             raise ValueError(f"`fanouts` must be at least 1; got {size}.")
     nodes = check_nodes("nodes", nodes, G.n)
     if weights is not None:
-        weights = jnp.asarray(weights)
+        weights = as_values(weights, "weights")
         if weights.shape != (nse,):
             raise ValueError(f"`weights` must have shape ({nse},); got {weights.shape}.")
         weights = weights if own is None else take(weights, own)
@@ -224,7 +233,8 @@ def _sampled(key, G: Graph, nodes, weights, sizes, replace) -> Neighbors:
     for hop, size in zip(jax.random.split(key, len(sizes)), sizes, strict=True):
         first, degree = rows_of(G, nodes.ravel())
         if weights is not None:
-            slots = _weighted(hop, first, degree, weights.astype(jnp.float32), size, replace)
+            wide = weights if weights.dtype == jnp.float64 else weights.astype(jnp.float32)
+            slots = _weighted(hop, first, degree, wide, size, replace)
         else:
             draws = bits(hop, (size, degree.shape[0]))
             picked = below(draws, degree) if replace else _distinct(draws, degree, size)
@@ -296,7 +306,7 @@ def _weighted(key, first, degree, weights, size, replace) -> Array:
             best, slots = (x[:size] for x in lax.sort(whole, dimension=0, num_keys=1))
         return block + 1, best, slots
 
-    best = jnp.full((size, count), NEVER)
+    best = jnp.full((size, count), never(weights))
     start = jnp.int32(0), best, jnp.full((size, count), nse, jnp.int32)
     _, best, slots = while_loop(lambda s: s[0] * WIDTH < longest, step, start)
-    return jnp.where(best < NEVER, slots, nse)
+    return jnp.where(best < never(weights), slots, nse)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.eager.arrays import array_of, in_dtype, known
+from .._core.eager.arrays import array_of, in_dtype, known, unmasked
 from .._core.indices import checked_count, index_dtype_for
 from .._core.pytree import is_concrete
 from ..formats.stored import narrow
@@ -45,7 +45,7 @@ def smallest_square(row: Any, col: Any) -> tuple[int, int]:
 
 def checked_indices(name: str, values: Any) -> Any:
     """An array of integers, on the host where it was; TypeError for anything else."""
-    values = taken(values)
+    values = unmasked(name, taken(values))
     array = known(values) if isinstance(values, (jax.Array, np.ndarray)) else np.asarray(values)
     if array.size == 0:
         return array.astype(np.int32)
@@ -53,7 +53,8 @@ def checked_indices(name: str, values: Any) -> Any:
         names = array.dtype.kind in "USO" and name in ("senders", "receivers")
         hint = " Names of vertices: `jsp.io.from_table` numbers them." if names else ""
         raise TypeError(f"`{name}` must be integers; got {array.dtype}.{hint}")
-    return array
+    native = array.dtype.newbyteorder("=")  # JAX takes no other
+    return array if array.dtype == native else array.astype(native)
 
 
 def check_range(name: str, index: Any, extent: int) -> None:
@@ -70,7 +71,7 @@ def checked_values(values: Any, edges: int) -> Any:
     """One value an edge, ones for None; ValueError for another shape."""
     if values is None:
         return np.ones(edges, np.float32)
-    values = taken(values)
+    values = unmasked("values", taken(values))
     if not isinstance(values, (jax.Array, np.ndarray)):
         try:
             values = np.asarray(values)

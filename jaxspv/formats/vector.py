@@ -19,6 +19,7 @@ from .._core.eager.arrays import (
     on_accelerator,
     single,
     to_device,
+    unmasked,
 )
 from .._core.indices import checked_count, index_dtype_for, with_index_dtype, with_pattern, within
 from .._core.pytree import is_concrete, pytree_dataclass, static
@@ -234,7 +235,7 @@ def vector_from_entries(
     """
     if not isinstance(n, (int, np.integer)) or n < 0:
         raise TypeError(f"`n` must be a non-negative integer; got {n!r}.")
-    indices = known(indices)
+    indices, values = known(unmasked("indices", indices)), unmasked("values", values)
     if not isinstance(indices, jax.Array):
         indices = np.asarray(indices)  # 64-bit indices are checked before they are narrowed
     if not jnp.issubdtype(indices.dtype, jnp.integer) and indices.size:

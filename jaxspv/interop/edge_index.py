@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.eager.arrays import unmasked
 from .._core.indices import with_pattern
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, plus
@@ -52,7 +53,7 @@ def from_edge_index(
     >>> from_edge_index(np.array([[0, 1], [1, 2]]), np.array([5.0, 6.0])).todense().tolist()
     [[0.0, 5.0, 0.0], [0.0, 0.0, 6.0], [0.0, 0.0, 0.0]]
     """
-    edge_index, edge_attr = taken(edge_index), taken(edge_attr)
+    edge_index, edge_attr = unmasked("edge_index", taken(edge_index)), taken(edge_attr)
     index = edge_index if isinstance(edge_index, jax.Array) else np.asarray(edge_index)
     if index.ndim != 2 or index.shape[0] != 2:
         raise ValueError(f"`edge_index` must have shape (2, edges); got {index.shape}.")

@@ -332,6 +332,40 @@ def test_bad_input(call, error, words):
         call()
 
 
+MASKED = np.ma.array([1, 0], mask=[False, True])
+OF_ARRAYS = {
+    "senders": lambda x: jsp.from_edges(x, [0, 1], shape=(2, 2)),
+    "values": lambda x: jsp.from_edges([0, 1], [0, 1], x, shape=(2, 2)),
+    "indices": lambda x: jsp.vector_from_entries(x, [5.0, 6.0], 2),
+    "values of a vector": lambda x: jsp.vector_from_entries([0, 1], x, 2),
+    "edge_index": lambda x: jsp.learning.from_edge_index(np.ma.stack([x, x])),
+    "source": lambda x: jsp.bfs(jsp.from_dense(np.eye(2)), x).levels,
+    "labels": lambda x: jsp.modularity(jsp.from_dense(np.eye(2)), x),
+    "nodes": lambda x: jsp.learning.sample_neighbors(
+        jax.random.key(0), jsp.from_dense(np.eye(2)), x, 1
+    ),
+    "i": lambda x: jsp.from_dense(np.eye(2))[x],
+    "w": lambda x: jsp.io.from_table({"a": [0, 1], "b": [0, 1], "w": x}, "a", "b", "w"),
+    "x": lambda x: jsp.vector_from_dense(x),
+    "dense": lambda x: jsp.from_dense(np.ma.stack([x, x])),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_what_is_masked_out_is_no_number(name):
+    with pytest.raises(ValueError, match=f"`{name.split()[0]}`.*masked"):
+        OF_ARRAYS[name](MASKED)
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_vertices_of_either_byte_order(order):
+    x = np.array([1, 0], f"{order}i4")
+    assert jsp.from_edges(x, [0, 0], shape=(2, 2)).todense().tolist() == [[1, 0], [1, 0]]
+    A = jsp.from_dense(np.eye(2))
+    assert jsp.learning.sample_neighbors(jax.random.key(0), A, x, 1).nodes[0].tolist() == [[1], [0]]
+    assert jsp.learning.random_walk(jax.random.key(0), A, x, 1).tolist() == [[1, 1], [0, 0]]
+
+
 def test_dense_arrays_and_matrices_compile_nothing_and_vectors_one_program(caplog):
     rng = np.random.default_rng(3)
     dense = (rng.random((23, 29)) * (rng.random((23, 29)) < 0.2)).astype(np.float32)

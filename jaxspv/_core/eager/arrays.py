@@ -72,6 +72,8 @@ def array_of(name: str, x: Any, *, on_host: bool = False) -> Any:
     Raises:
         TypeError, ValueError: x is no number and no array of numbers; names the argument.
     """
+    if on_host:
+        unmasked(name, x)
     try:
         if on_host:
             return np.asarray(x)
@@ -81,6 +83,13 @@ def array_of(name: str, x: Any, *, on_host: bool = False) -> Any:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         why = str(error).split("\n")[0]
         raise kind(f"`{name}` must be a number or an array of numbers: {why}") from error
+
+
+def unmasked(name: str, x: Any) -> Any:
+    """x as it is; ValueError for a masked array of NumPy, unless nothing in it is masked."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise ValueError(f"`{name}` has masked places: `filled` or `compressed` gives an array.")
+    return x
 
 
 def single(name: str, x: Any) -> Any:
@@ -161,7 +170,7 @@ def fitting(name: str, value: Any, dtype: Any) -> Any:
     if not is_concrete(value):
         return jnp.asarray(value, dtype)
     wide = type(value) is int and abs(value) >= 2**63
-    given = host_array(name, float(value) if wide else value)
+    given = array_of(name, float(value) if wide else value, on_host=True)
     if given.dtype.kind in "OSUmM":
         raise TypeError(f"`{name}` must be a number or an array of numbers; got {value!r}.")
     made = in_dtype(f"`{name}` holds", given, dtype)

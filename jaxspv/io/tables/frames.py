@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.eager.arrays import unmasked
 from ...algebra.monoids import Monoid, plus
 from ...construct.arguments import in_dtype
 from ...construct.from_arrays import from_edges
@@ -246,6 +247,7 @@ def column_of(frame: Any, name: str) -> np.ndarray:
         if name in known:
             raise
         raise ValueError(f"`frame` has no column {name!r}; it has {known}.") from error
+    unmasked(name, column)
     if array.dtype.kind in "US" and not hasattr(column, "dtype"):  # a list: NumPy made text of all
         array = np.fromiter(column, object, len(array))
     return array

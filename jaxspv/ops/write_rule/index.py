@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.eager.arrays import to_device
+from ..._core.eager.arrays import to_device, unmasked
 from ..._core.indices import LIMIT, index_dtype_for, within
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from .entries import take
@@ -105,6 +105,7 @@ def as_index(name: str, index: Any, extent: int) -> Index:
             raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {index}.")
         place = int(index) % extent
         return Index(to_device(np.full(1, place, dtype)), size=1, extent=extent, point=True)
+    unmasked(name, index)
     array = index if isinstance(index, (jax.Array, np.ndarray)) else np.asarray(index)
     if array.dtype == bool and array.shape == (extent,) and is_concrete(array):
         array = np.flatnonzero(np.asarray(array))

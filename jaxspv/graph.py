@@ -231,7 +231,7 @@ def prepare(
         if not isinstance(name, str) or name not in LAYOUTS:
             raise ValueError(f"`for_` must be among {sorted(LAYOUTS)}; got {name!r}.")
     A = ours(A)
-    if not is_concrete(A):
+    if hasattr(A, "shape") and not is_concrete(A):
         raise ValueError("`prepare` needs concrete values: call it outside of jit.")
     if isinstance(A, SparseMatrix):
         with known_while_tracing():  # of a matrix that is captured

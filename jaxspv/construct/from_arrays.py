@@ -268,6 +268,7 @@ def _check_format(name: str) -> None:
 
 def as_format(coo: COO, name: str) -> Any:
     """A sorted, unique COO in the format called `name`."""
+    _check_format(name)
     if (
         name == "csr"
         and coo.shape[0] < LIMIT

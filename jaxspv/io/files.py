@@ -109,6 +109,8 @@ def write_mtx(
     if not path.name.endswith((".mtx", ".mtx.gz")):
         raise ValueError(f"`path` must end in .mtx or .mtx.gz; got {path}.")
     matrix = A.to_scipy() if isinstance(A, SparseMatrix) else A
+    if len(getattr(matrix, "shape", ())) != 2:
+        raise TypeError(f"`A` must be a matrix; got {type(A).__name__}.")
     coo = scipy.sparse.coo_array(matrix)
     if coo.dtype == bool:
         coo = coo.astype(np.int8)

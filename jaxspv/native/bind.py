@@ -52,14 +52,14 @@ def set_num_threads(count: int) -> None:
     sets it for a process.
 
     Raises:
-        ValueError: `count` is negative.
+        ValueError: `count` is no integer >= 0.
 
     >>> import jaxspv as jsp
     >>> jsp.config.set_num_threads(1)
     >>> jsp.config.set_num_threads(0)
     """
-    if count < 0:
-        raise ValueError(f"`count` must not be negative; got {count}.")
+    if not isinstance(count, int) or count < 0:
+        raise ValueError(f"`count` must be an integer >= 0; got {count!r}.")
     library, why = _loaded()
     if library is not None and why is None:
         library.jaxspv_set_num_threads(int(count))

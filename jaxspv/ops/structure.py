@@ -303,7 +303,7 @@ def build(
     elif isinstance(dup, Monoid):
         joined = dup
     else:  # a scan of runs combines from the left: first, second and others mean what they say
-        joined = Monoid(as_binary(dup), 0, dtypes="biufc")
+        joined = Monoid(as_binary(dup, "dup"), 0, dtypes="biufc")
     how: dict[str, Any] = {"dup": joined, "nse": nse, "index_dtype": index_dtype}
     if isinstance(indices, tuple) and len(indices) == 2:
         return from_edges(*indices, values, shape=shape, format=format, **how)

@@ -117,6 +117,10 @@ WITH_A_WAY_ON: list[tuple[Callable[[], Any], str]] = [
     (lambda: UNTYPED.to_networkx(A, ["a", "b", "c"]), r"`labels` must be `Labels\(names\)`"),
     (lambda: UNTYPED.fixpoint(A, np.arange(3), "min_plus"), "begin with `x0.astype"),
     (lambda: UNTYPED.select(A, "trill"), "`op` must be an IndexUnaryOp"),
+    (lambda: UNTYPED.config.set_num_threads("a"), "`count` must be an integer"),
+    (lambda: UNTYPED.learning.block_diag([A], format="a"), "`format` must be one of"),
+    (lambda: UNTYPED.graphblas.build(([0], [1]), [1.0], (2, 2), dup=3), "`dup` must be"),
+    (lambda: UNTYPED.write_mtx("nowhere.mtx", 5), "`A` must be a matrix"),
     (lambda: UNTYPED.bfs(ONES, 0), "bfs needs a sparse matrix.*from_dense"),
 ]
 

@@ -54,7 +54,7 @@ def shard(
     >>> jsp.shard(A, mesh).unshard().data.tolist()
     [2.0, 3.0, 4.0]
     """
-    if not is_concrete(A):
+    if hasattr(A, "shape") and not is_concrete(A):
         raise ValueError("`shard` needs concrete values: call it outside of jit.")
     if isinstance(A, Tuples):
         G = shard(A.places, mesh, spec, symmetric=symmetric)

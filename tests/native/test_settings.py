@@ -106,7 +106,7 @@ def test_threads_change_no_result():
         )
     for other in found[1:]:
         jax.tree.map(np.testing.assert_array_equal, found[0], other)
-    with pytest.raises(ValueError, match="negative"):
+    with pytest.raises(ValueError, match="integer >= 0"):
         jsp.config.set_num_threads(-1)
 
 

@@ -92,7 +92,7 @@ def race(draw: Array, weight: Array) -> Array:
     return jnp.where(usable, log2_of_integer(time).astype(less.dtype) - less, never(weight))
 
 
-def never(weight: Array) -> np.generic:
+def never(weight: Array) -> np.integer:
     """The largest number that a `race` can have, which none has that is drawn."""
     kind = np.int64 if weight.dtype == jnp.float64 else np.int32
     return kind(np.iinfo(kind).max)

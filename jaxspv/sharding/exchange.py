@@ -46,8 +46,7 @@ class Local(NamedTuple):
 
     def piece(self, x: Any, fill: Any = 0) -> Any:
         """(r, ...) the rows for this device's vertices, of an array (n, ...) over all vertices."""
-        rows = self.order
-        return jax.tree.map(lambda v: v.at[rows].get(mode="fill", fill_value=fill), x)
+        return filled(x, self.order, fill)
 
     def along_rows(self, piece: Any) -> Any:
         """(rows, ...) of all rows of the block, from a piece (r, ...)."""
@@ -167,6 +166,17 @@ def on_mesh(
     )(arrays, *operands)
 
 
+def filled(x: Any, at: Array, fill: Any = 0) -> Any:
+    """`x[at]` of every leaf; `fill` where an index is out of range."""
+
+    def of(v):
+        if v.shape[0] == 0:  # of which JAX gathers nothing
+            return jnp.full((*at.shape, *v.shape[1:]), fill, v.dtype)
+        return v.at[at].get(mode="fill", fill_value=fill)
+
+    return jax.tree.map(of, x)
+
+
 def _gathered(piece: Any, axes: tuple[str, ...]) -> Any:
     return jax.tree.map(lambda v: lax.all_gather(v, axes, tiled=True), piece) if axes else piece
 
@@ -174,9 +184,12 @@ def _gathered(piece: Any, axes: tuple[str, ...]) -> Any:
 def _folded(partial: Any, axes: tuple[str, ...], parts: int, add: Monoid) -> Any:
     if parts == 1:
         return partial
-    arrived = jax.tree.map(
-        lambda v: lax.all_to_all(v.reshape(parts, -1, *v.shape[1:]), axes, 0, 0), partial
-    )
+
+    def sent(v):
+        each = v.reshape(parts, v.shape[0] // parts, *v.shape[1:])
+        return lax.all_to_all(each, axes, 0, 0)
+
+    arrived = jax.tree.map(sent, partial)
     if add.of_tuples:
         return jax.vmap(add.reduce, in_axes=1)(arrived)
     return add.reduce(arrived, axis=0).astype(partial.dtype)

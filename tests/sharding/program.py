@@ -124,6 +124,16 @@ def small():
         G = jsp.shard(A, mesh)
         exact(jsp.bfs(G, 0), jsp.bfs(A, 0, deterministic=True))
         same(jsp.mxv(G, jnp.ones(A.shape[0])), jsp.mxv(A, jnp.ones(A.shape[0])))
+    for name in ("two", "columns", "blocks"):
+        mesh, spec = mesh_of(name)
+        no_columns = jsp.mxm(jsp.shard(few, mesh, spec), jnp.zeros((3, 0)))
+        assert no_columns.shape == (3, 0)
+        empty = jsp.sharding.shard_edges([], [], mesh=mesh, spec=spec, n=0)
+        x, X = jnp.zeros(0), jnp.zeros((0, 2))
+        found = jsp.mxv(empty, x), jsp.vxm(x, empty, "min_plus"), jsp.mxm(empty, X)
+        moved = empty.gather(jsp.mxm(empty, empty.deal(X)))
+        assert [y.shape for y in (*found, moved)] == [(0,), (0,), (0, 2), (0, 2)]
+        assert int(jsp.connected_components(empty).count) == 0
 
 
 def chunks():

@@ -98,6 +98,8 @@ def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:
     tail, head: ends of the edges; both n, the number of labels, where there is none.
     """
     n = labels.shape[0]
+    if n == 0:
+        return labels, jnp.asarray(False)
     ends = [jnp.take(labels, v, mode="clip") for v in (tail, head)]
     low = jnp.minimum(*ends)
     new = labels

@@ -17,7 +17,7 @@ from ..._core.platforms import using
 from ...algebra.monoids import Monoid, as_monoid, lor, plus
 from ...algebra.semirings import Semiring, as_semiring, plus_times
 from ...formats.stored import Stored
-from ...sharding.exchange import Local, on_mesh
+from ...sharding.exchange import Local, filled, on_mesh
 from ...sharding.graph import ShardedGraph
 from ...sharding.operation import explicit_mesh, is_row_sharded, mesh_op, placed, refused, whole
 from ..apply import applied, bound
@@ -65,7 +65,7 @@ def multiplied_here(local: Local, x: Array, semiring: Semiring, *, flip: bool = 
         partial = _times_left(local.along_rows(local.piece(x)), local.block, semiring)
         return local.fold_cols(partial, semiring.add)
     if x.ndim == 1:
-        mine = x.at[local.vertices_along_cols()].get(mode="fill", fill_value=0)
+        mine = filled(x, local.vertices_along_cols())
         partial = mxv(local.block, mine, semiring)
     else:
         partial = mxm(local.by_vertices(), x, semiring)

@@ -21,6 +21,7 @@ from jax.sharding import PartitionSpec
 
 from ..._core.indices import LIMIT, bucketed
 from ..._core.platforms import using
+from ..._core.tuples import take
 from ...algebra.monoids import Monoid, plus
 from ...construct.edges import unique_traced
 from ...formats.csr import compress
@@ -153,7 +154,7 @@ def _addressed(part, directed, row, col, *data):
         pieces = part.deal(degrees)
         places = jnp.arange(pieces.size, dtype=jnp.int32)
         positions = jnp.zeros(n, jnp.int32).at[pieces.reshape(-1)].set(places, mode="drop")
-        ends = (positions.at[side].get(mode="clip") for side in (row, col))
+        ends = (take(positions, side) for side in (row, col))
         device, local_row, local_col = part.place_of(*ends)
         device = jnp.where(valid, device, P).astype(jnp.int32)
         device, by = lax.sort((device, lax.iota(jnp.int32, device.shape[0])), num_keys=1)

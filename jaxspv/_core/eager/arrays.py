@@ -169,6 +169,8 @@ def fitting(name: str, value: Any, dtype: Any) -> Any:
     """
     if not is_concrete(value):
         return jnp.asarray(value, dtype)
+    if type(value) is int and value == 0:  # the default, in every dtype
+        return number_on_device(np.zeros((), dtype)) if is_eager() else np.zeros((), dtype)
     wide = type(value) is int and abs(value) >= 2**63
     given = array_of(name, float(value) if wide else value, on_host=True)
     if given.dtype.kind in "OSUmM":

@@ -83,6 +83,7 @@ def _lesser_pair(x, y):
 
 def _pairs_by_segments(terms, segments, count):
     cost, ids = terms
+    cost = cost.astype(jnp.result_type(cost, 1.0))  # integers have no infinity
     best = min_.segment_reduce(lax.stop_gradient(cost), segments, count)
     wins = (segments >= 0) & (segments < count) & (cost == take(best, segments))
     winner = min_.segment_reduce(ids, jnp.where(wins, segments, count), count)

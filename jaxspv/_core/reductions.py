@@ -117,10 +117,9 @@ def _sum_by_segments(
     if slow:
         zero = jnp.zeros((), terms.dtype)
         return segment_scan(Partial(jnp.add), terms, segments, count, zero, sorted=sorted)
-    if terms.dtype in ROUNDED and len(places) == 1:  # in a form, which JAX does not transpose
-        return _added_in_double(terms, segments, count=count)
-    if terms.dtype in ROUNDED:
-        return sum_in_double(terms, segments, count)
+    if terms.dtype in ROUNDED:  # JAX does not transpose what a form of one platform does
+        add = _added_in_double if len(places) == 1 else sums_in_double
+        return add(terms, segments, count=count)
     return _by_scatter("add")(terms, segments, count, identity)
 
 

@@ -140,10 +140,9 @@ def _value(value: Any) -> Any:
 
 def takes(fn: Any, count: int, *, unknown: bool = True) -> bool:
     """Whether a function can be called with `count` arguments; `unknown` where it does not say."""
-    if isinstance(fn, types.FunctionType) and fn.__code__.co_argcount == count:
-        code = fn.__code__
-        if not code.co_kwonlyargcount:
-            return True  # without the 10 us of a signature
+    code = fn.__code__ if isinstance(fn, types.FunctionType) else None
+    if code is not None and (code.co_argcount, code.co_kwonlyargcount) == (count, 0):
+        return True  # without the 10 us of a signature
     try:
         inspect.signature(fn).bind(*range(count))
     except TypeError:

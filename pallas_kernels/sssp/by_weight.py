@@ -23,9 +23,9 @@ Traffic besides that of `any_degree.py`: two offsets for a vertex that is queued
 and for each ceiling the labels and offsets of all vertices, twice.
 
 Measured (H200, ms, inside jit, one bucket after the other before): rmat21 2.46 -> 1.29, of which
-parents take 0.18, and from another vertex than the hub 3.30 -> 1.50; rmat18 0.54 -> 0.38. In the
-kernel (1.24, before parents were made in one loop) the pushes below the ceiling take 0.57, the look
-and the choice 0.08, the pull 0.13, the rest of the search 0.22, parents 0.23.
+parents take 0.18, rmat18 0.54 -> 0.38. Before parents were made in one loop: from another vertex
+than the hub of rmat21 3.30 -> 1.50; of the 1.24 in the kernel the pushes below the ceiling took
+0.57, the look and the choice 0.08, the pull 0.13, the rest of the search 0.22, parents 0.23.
 """
 
 import dataclasses

@@ -16,6 +16,7 @@ the end of an array of 1000, which must be reported:
 
 import argparse
 import functools
+import itertools
 import types
 
 import jax
@@ -34,9 +35,10 @@ from pallas_kernels.layouts.adjacency import Adjacency, is_low_degree, prepare_b
 from pallas_kernels.layouts.lengths import by_weight, prepare_sssp
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
 from pallas_kernels.pagerank.one_gpu import Limits, pagerank
+from pallas_kernels.products.spmv_tuples import csr_spmv_tuples
 from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.launch import launch
-from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
+from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, TupleSemiring, trace
 from pallas_kernels.sssp.api import default_config, sssp
 from pallas_kernels.sssp.problem import Rule
 from pallas_kernels.strong import strong
@@ -173,7 +175,34 @@ def algorithms(A, csr, weights, grid):
         lambda: triangles_of_vertices(*csr, upward(*csr, grid), grid),
         lambda out: _same(out, around),
     )
+    yield "tuples", *nearest(A, csr, weights, grid)
     yield "louvain", lambda: moves(*csr, whole, strength, per, grid=grid), communities
+
+
+def nearest(A, csr, weights, grid):
+    """A step of shortest paths with the tail of each, a product of tuples, and its check."""
+    n, f, i = A.shape[0], jnp.float32, jnp.int32
+    x = jnp.asarray(np.random.default_rng(1).integers(0, 9, n), f)
+
+    def least(d, tail, other, also):
+        first = (d < other) | ((d == other) & (tail < also))
+        return jnp.where(first, d, other), jnp.where(first, tail, also)
+
+    semiring = TupleSemiring(
+        trace(lambda w, d, tail: (w + d, tail), f, f, i), trace(least, f, i, f, i), (np.inf, n)
+    )
+
+    def check(out):
+        terms = A.data + np.asarray(x)[A.indices]
+        for row, (start, stop) in enumerate(itertools.pairwise(A.indptr)):
+            pairs = zip(terms[start:stop], A.indices[start:stop], strict=True)
+            assert (out[0][row], out[1][row]) == min(pairs, default=(np.inf, n)), "a wrong result"
+
+    def run():
+        at = jnp.arange(n, dtype=i)
+        return csr_spmv_tuples(*csr, None, (weights,), (x, at), semiring=semiring, grid=grid)
+
+    return run, lambda out: check([np.asarray(o) for o in out])
 
 
 def _shortest(arrays, source, n, form):

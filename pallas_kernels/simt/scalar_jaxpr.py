@@ -21,7 +21,9 @@ _SIMPLE = {  # name -> code on the operands
     "neg": lambda k, x: -x,
     "not": lambda k, x: ~x,
     "add_any": lambda k, x, y: x + y,
-    "abs": lambda k, x: k.maximum(x, -x),
+    "abs": lambda k, x: (
+        k.bits(k.bits(x, "i32") & 0x7FFFFFFF, "f32") if x.kind == "f32" else k.maximum(x, -x)
+    ),
     "square": lambda k, x: x * x,
     "one_minus_square": lambda k, x: 1.0 - x * x,
     "sqrt": lambda k, x: k.sqrt(x),
@@ -250,6 +252,8 @@ def lacks(eqn):
         return f"kernels have no `{name}`"
     if name == "integer_pow" and eqn.params["y"] < 1:
         return f"kernels have no `integer_pow` to {eqn.params['y']}"
+    if name == "select_n" and eqn.invars[0].aval.dtype != np.bool_:
+        return "kernels select by truth values alone"
     if name in _FLOAT and eqn.outvars[0].aval.dtype != np.float32:
         return f"kernels have `{name}` of float32 alone"
     return None

@@ -67,7 +67,7 @@ class Value:
         return self.k.operate("xor", self, -1 if self.kind == "i32" else True)
 
     def __neg__(self) -> "Value":
-        return self.k.operate("sub", 0, self)
+        return self.k.operate("sub", -0.0 if self.kind == "f32" else 0, self)
 
     def __bool__(self):
         raise TypeError("a kernel value has no truth in Python: use k.if_, k.where or k.while_")

@@ -20,7 +20,9 @@ _INT |= {"shl": arith.shli, "sar": arith.shrsi, "shr": arith.shrui, "div": arith
 _INT |= {"rem": arith.remui, "min": arith.minsi, "max": arith.maxsi}
 _FLOAT = {op: getattr(arith, op + "f") for op in ("add", "sub", "mul")}
 _FLOAT |= {"min": arith.minimumf, "max": arith.maximumf}
+_TRUTH = _INT | {"min": arith.andi, "max": arith.ori}  # as signed numbers of a bit, true is -1
 _CMPI = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5, "ltu": 6}
+_CMPT = _CMPI | {"lt": 6, "le": 7, "gt": 8, "ge": 9}
 _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 
 
@@ -43,12 +45,14 @@ class Values(Simt):
     def binary(self, op, a, b):
         if op == "div" and a.kind == "f32":  # MLIR leaves it open how exact a division is
             return self._asm("div.rn.f32 $0, $1, $2;", "f32", [a, b], "=f,f,f", False)
-        table = _FLOAT if a.kind == "f32" else _INT
+        table = {"f32": _FLOAT, "i1": _TRUTH}.get(a.kind, _INT)
         return Value(self, table[op](a.v, b.v), a.kind)
 
     def compare(self, op, a, b):
-        v = arith.cmpf(_CMPF[op], a.v, b.v) if a.kind == "f32" else arith.cmpi(_CMPI[op], a.v, b.v)
-        return Value(self, v, "i1")
+        if a.kind == "f32":
+            return Value(self, arith.cmpf(_CMPF[op], a.v, b.v), "i1")
+        table = _CMPT if a.kind == "i1" else _CMPI
+        return Value(self, arith.cmpi(table[op], a.v, b.v), "i1")
 
     def where(self, c, a, b):
         a, b = self.pair(a, b)

@@ -1,11 +1,14 @@
 """Functions of scalars as code of kernels, where and how they were traced."""
 
+import re
 from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax._src.interpreters import mlir
+from jaxlib.mlir import ir
 
 import jaxspv as jsp
 from jaxspv._core.compat import kernels_refused
@@ -49,17 +52,23 @@ NEARLY = {  # function, the same in NumPy
     "logistic": (jax.nn.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
     "rsqrt": (jax.lax.rsqrt, lambda x: 1 / np.sqrt(x)),
 }
+F32 = np.float32
 HALF = 2.0**-24  # of a last bit
 
 
-def of_each(name, x, grid):
-    """The function of every number of x by the kernel, as a product with a diagonal matrix."""
-    n, (fn, _) = len(x), NEARLY[name]
-    mul = lambda a, v: fn(v)  # noqa: E731
+def of_pairs(mul, a, x, grid):
+    """mul(a[i], x[i]) by the kernel, as a product with a diagonal matrix."""
+    n = len(x)
     assert scalar_jaxpr.refuse(mul, "float32", "float32") is None
-    semiring = ScalarSemiring.of(mul, lambda a, b: a + b, 0.0, jnp.float32)
+    semiring = ScalarSemiring.of(mul, lambda a, b: a + b, -0.0, jnp.float32)
     indptr, indices = jnp.arange(n + 1, dtype=jnp.int32), jnp.arange(n, dtype=jnp.int32)
-    return csr_spmv(indptr, indices, jnp.ones(n), x, semiring=semiring, grid=grid)
+    return csr_spmv(indptr, indices, a, x, semiring=semiring, grid=grid)
+
+
+def of_each(name, x, grid):
+    """The function of every number of x."""
+    fn, _ = NEARLY[name]
+    return of_pairs(lambda a, v: fn(v), jnp.ones(len(x)), x, grid)
 
 
 def nearly(name, grid, halves):
@@ -86,6 +95,111 @@ def nearly(name, grid, halves):
 @pytest.mark.parametrize("name", NEARLY)
 def test_functions_that_are_nearly_right(name):
     nearly(name, HOST, halves=4)
+
+
+def whole(f):
+    """f(a, x, NumPy or jax.numpy) of the integers in their place, as a float."""
+    return lambda a, x, xp: f(a.astype(xp.int32), x.astype(xp.int32), xp).astype(xp.float32)
+
+
+def truth(f):
+    """f of whether a number is positive."""
+    return lambda a, x, xp: f(a > 0, x > 0, xp).astype(xp.float32)
+
+
+BOTH = {
+    "minimum": lambda a, x, xp: xp.minimum(a, x),
+    "maximum": lambda a, x, xp: xp.maximum(a, x),
+    "equal": lambda a, x, xp: a == x,
+    "not equal": lambda a, x, xp: a != x,
+    "less": lambda a, x, xp: a < x,
+    "at most": lambda a, x, xp: a <= x,
+    "greater": lambda a, x, xp: a > x,
+    "at least": lambda a, x, xp: a >= x,
+    "where": lambda a, x, xp: xp.where(a > x, x, a),
+}
+WHOLE = {
+    "add": lambda a, x, xp: a + x,
+    "subtract": lambda a, x, xp: a - x,
+    "multiply": lambda a, x, xp: a * x,
+    "negative": lambda a, x, xp: -x,
+    "absolute": lambda a, x, xp: xp.abs(x),
+    "cube": lambda a, x, xp: x**3,
+    "clip": lambda a, x, xp: xp.clip(x, -2, a),
+}
+BITS = {
+    "and": lambda a, x, xp: a & x,
+    "or": lambda a, x, xp: a | x,
+    "xor": lambda a, x, xp: a ^ x,
+    "not": lambda a, x, xp: ~x,
+}
+FLOATS = {
+    "divide": lambda a, x, xp: a / x,
+    "divide by negative": lambda a, x, xp: a / -x,
+    "divide by absolute": lambda a, x, xp: a / xp.abs(x),
+    "finite": lambda a, x, xp: xp.isfinite(x).astype(xp.float32),
+    "root": lambda a, x, xp: xp.sqrt(xp.abs(x)),
+    "truth": lambda a, x, xp: x.astype(xp.bool_).astype(xp.float32),
+}
+EXACT = {  # functions of two numbers, the integers in their place, or whether they are positive
+    **{f"{n}, float": lambda a, x, xp, f=f: f(a, x, xp) * F32(1) for n, f in BOTH.items()},
+    **{f"{n}, float": f for n, f in (WHOLE | FLOATS).items()},
+    **{f"{n}, integer": whole(f) for n, f in (BOTH | WHOLE | BITS).items()},
+    **{f"{n}, bool": truth(f) for n, f in (BOTH | BITS).items()},
+}
+
+
+def exactly(name, grid):
+    """Asserts that every pair gives NumPy's bits, where neither is a choice between 0 and -0."""
+    numbers = [0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 7.0]
+    numbers += [] if "integer" in name else [np.inf, -np.inf, np.nan]
+    a, x = (v.ravel().astype(np.float32) for v in np.meshgrid(numbers, numbers))
+    fn = EXACT[name]
+    found = of_pairs(lambda a, x: fn(a, x, jnp), jnp.asarray(a), jnp.asarray(x), grid)
+    with np.errstate(all="ignore"):
+        want = fn(a, x, np).astype(np.float32)
+    np.testing.assert_array_equal(found, want)
+    if not name.startswith(("minimum", "maximum", "clip")):
+        sure = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(found)[sure], np.signbit(want)[sure])
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_functions_that_are_right_bit_for_bit(name):
+    exactly(name, HOST)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", EXACT)
+def test_native_bit_for_bit(name):
+    exactly(name, DEFAULT_GRID)
+
+
+def code_of(text):
+    """The kernel of a lowered program as MLIR."""
+    escaped = re.search(r'module = "((?:[^"\\]|\\.)*)"', text)
+    assert escaped is not None
+    byte = lambda m: bytes([int(m[1], 16)]) if len(m[1]) == 2 else m[1]  # noqa: E731
+    code = re.sub(rb"\\([0-9A-F]{2}|.)", byte, escaped[1].encode("latin1"))
+    context = mlir.make_ir_context()
+    context.allow_unregistered_dialects = True
+    return str(ir.Module.parse(code, context))
+
+
+def test_truth_values_are_no_signed_numbers_of_a_bit():
+    """As those, true is -1 and the lesser of two."""
+    if reason := kernels_refused():
+        pytest.skip(reason)
+
+    def all_of_them(a, x):
+        truths = (f(a > 0, x > 0, jnp) for f in BOTH.values())
+        return sum(t.astype(jnp.float32) for t in truths)
+
+    code = code_of(lower(lambda x: of_pairs(all_of_them, x, x, DEFAULT_GRID), jnp.ones(300)))
+    of_truths = re.findall(r'"[a-z_.]*arith\.(\w+)".* \(i1, i1\) -> i1', code)
+    predicates = re.findall(r"predicate = (\d+) : i64} : \(i1, i1\)", code)
+    assert {"andi", "ori", "cmpi"} <= set(of_truths) and not {"minsi", "maxsi"} & set(of_truths)
+    assert set(predicates) == {"0", "1", "6", "7", "8", "9"}  # those of unsigned numbers
 
 
 def sums_of_exponentials(lengths, grid, rng):
@@ -138,7 +252,6 @@ def test_additions_by_exponentials_are_for_the_kernel_of_tuples():
         assert name in text and ("tuples" in text) == ("tuples" in name)
 
 
-F32 = np.float32
 LITERALS = {  # of 64 bits under x64 until they are converted: the function, and NumPy's
     "where": (lambda a, x: jnp.where(x > 0, 1, a), lambda a, x: np.where(x > 0, 1, a)),
     "both": (

@@ -1,12 +1,14 @@
-"""Closures of acyclic graphs against dense scans: a chain CRF, and a lattice with few transitions.
+"""Closures of acyclic graphs against dense scans: a chain CRF, a lattice, sparse transitions.
 
-    python -m benchmarks.learning.lattices [--steps 1000] [--states 64] [--batch 1]
+    python -m benchmarks.learning.lattices [--which lattice sparse chain] [--batch 1 64]
+                                           [--of sum gradient entropy expectation best k_best]
 
-Prints least times in ms of the sum over paths (log_plus), its gradient, and of entropy and 8 best,
-and how often that goes into the time of the dense scan. The dense scan computes every transition
-of a step; the closure those that are there. Where dense transitions of a batch exceed a GiB, the
-scan takes fewer lanes and its time is multiplied. Values are compared before they are timed; the
-functions take turns in one process.
+Prints least times in ms of the sum over paths (log_plus), its gradient, entropy, expectation, the
+edges of the best path (the gradient of max_plus) and 8 best, and how often that goes into the time
+of the dense scan. The dense scan computes every transition of a step; the closure those that are
+there. Where dense transitions of a batch exceed a GiB on a CPU, or 8 on a GPU, the scan takes fewer
+lanes and its time is multiplied. Values are compared before they are timed; the functions take
+turns in one process.
 """
 
 from __future__ import annotations
@@ -21,14 +23,24 @@ import numpy as np
 
 import jaxspv as jsp
 
-MOST = 1 << 28  # dense transitions that are held
+MOST = {"cpu": 1 << 28, "gpu": 1 << 31}  # dense transitions that are held
+MISSING = -1e30  # a transition that is not there: JAX's gradients of infinite ones are NaN
+SIZES = {"lattice": (101, 500, 2), "sparse": (101, 512, 3)}  # steps, states, arcs of a state
 
 
-def layered(steps, states, arcs, seed=0):
-    """A graph of `steps` layers of `states`; each state has `arcs` transitions onwards."""
-    random = np.random.default_rng(seed)
-    each = [random.choice(states, arcs, replace=False) for _ in range((steps - 1) * states)]
-    to = np.sort(np.array(each).reshape(steps - 1, states, arcs))
+def layered(steps, states, arcs, seed=0, *, onwards=False):
+    """A graph of `steps` layers of `states`; each state has `arcs` transitions onwards.
+
+    onwards: to itself and the next states, as in models of speech; otherwise drawn by the seed.
+    """
+    if onwards:
+        each = np.arange(states)[:, None] + np.arange(arcs)
+        each = np.broadcast_to(each, (steps - 1, states, arcs))
+        to = np.sort(each % states)
+    else:
+        random = np.random.default_rng(seed)
+        each = [random.choice(states, arcs, replace=False) for _ in range((steps - 1) * states)]
+        to = np.sort(np.array(each).reshape(steps - 1, states, arcs))
     layer = np.arange(steps - 1)[:, None, None] * states
     source = np.broadcast_to(layer + np.arange(states)[:, None], to.shape)
     n = steps * states
@@ -37,20 +49,20 @@ def layered(steps, states, arcs, seed=0):
 
 
 def dense_of(A, steps, states):
-    """Where each entry of the dense (steps - 1, states, states) transitions is; absent: -inf."""
+    """Where each entry of the dense (steps - 1, states, states) transitions is; absent: MISSING."""
     row, col = (np.asarray(v) for v in A.rowcol())
     place = (row // states, row % states, col % states)
     shape = steps - 1, states, states
-    return lambda w: jnp.full(shape, -jnp.inf, w.dtype).at[place].set(w)
+    return lambda w: jnp.full(shape, MISSING, w.dtype).at[place].set(w)
 
 
-def by_scan(dense):
+def by_scan(dense, total=jax.nn.logsumexp):
     """The log sum over all paths through dense (steps, states, states) transitions."""
 
     def step(x, m):
-        return jax.nn.logsumexp(x[:, None] + m, axis=0), None
+        return total(x[:, None] + m, axis=0), None
 
-    return jax.nn.logsumexp(jax.lax.scan(step, jnp.zeros(dense.shape[1]), dense)[0])
+    return total(jax.lax.scan(step, jnp.zeros(dense.shape[1]), dense)[0])
 
 
 def closing(A, first, last, semiring, lift: Any):
@@ -85,50 +97,62 @@ def timed(functions, args, repeat):
     return {name: min(times) for name, times in taken.items()}
 
 
-def compare(title, steps, states, arcs, batch, repeat):
-    A, first = layered(steps, states, arcs)
+def compare(title, graph, sizes, batch, of, repeat):
+    (A, first), (steps, states, _) = graph, sizes
     last = np.arange((steps - 1) * states, steps * states)
     w = jax.random.normal(jax.random.key(0), (batch, A.nse))
-    lanes = min(batch, max(MOST // (steps * states * states), 1))
+    most = MOST.get(jax.default_backend(), MOST["cpu"])
+    lanes = min(batch, max(most // (steps * states * states), 1))
     dense = jax.jit(jax.vmap(dense_of(A, steps, states)))(w[:lanes])
     s = jsp.semirings
-    closed = closing(A, first, last, s.log_plus, lambda w: w)
-    families = {"entropy": s.entropy(), "expectation": s.expectation(), "k_best(8)": s.k_best(8)}
+    families = {"entropy": s.entropy(), "expectation": s.expectation(), "k_best": s.k_best(8)}
     lifts: dict[str, Any] = {name: semiring.lift for name, semiring in families.items()}
     lifts["expectation"] = lambda w: (w, w)
-    functions = {
-        "dense scan": jax.jit(jax.vmap(by_scan)),
-        "closure": jax.jit(jax.vmap(closed)),
-        "dense scan, gradient": jax.jit(jax.vmap(jax.grad(by_scan))),
-        "closure, gradient": jax.jit(jax.vmap(jax.grad(closed))),
-    }
+    closed, best = (closing(A, first, last, v, lambda w: w) for v in (s.log_plus, s.max_plus))
+    scanned = {"sum": by_scan, "gradient": jax.grad(by_scan)}
+    scanned["best"] = jax.grad(lambda dense: by_scan(dense, jnp.max))
+    ours = {"sum": closed, "gradient": jax.grad(closed), "best": jax.grad(best)}
     for name, semiring in families.items():
-        functions[name] = jax.jit(jax.vmap(closing(A, first, last, semiring, lifts[name])))
+        ours[name] = closing(A, first, last, semiring, lifts[name])
+    functions = {f"dense scan, {name}": scanned[name] for name in scanned if name in of}
+    functions |= {f"closure, {name}": ours[name] for name in of}
+    functions = {name: jax.jit(jax.vmap(f)) for name, f in functions.items()}
     args = {name: (dense if "dense" in name else w,) for name in functions}
-    want, got = functions["dense scan"](dense), functions["closure"](w)[:lanes]
-    np.testing.assert_allclose(got, want, 1e-4)
-    np.testing.assert_allclose(functions["entropy"](w)[0][:lanes], want, 1e-4)
+    want = functions["dense scan, sum"](dense)
+    for name in {"sum", "entropy"} & {*of}:
+        got = functions[f"closure, {name}"](w)
+        np.testing.assert_allclose((got if name == "sum" else got[0])[:lanes], want, 1e-4)
+    row, col = (np.asarray(v) for v in A.rowcol())
+    place = row // states, row % states, col % states
+    for name in {"gradient", "best"} & {*of}:
+        theirs = functions[f"dense scan, {name}"](dense[:1])[(0, *place)]
+        np.testing.assert_allclose(functions[f"closure, {name}"](w)[0], theirs, 1e-3, 1e-5)
     print(f"{title}: {steps} steps, {states} states, {A.nse} arcs, batch {batch} (dense: {lanes}), "
           f"{jax.devices()[0].device_kind}", flush=True)  # fmt: skip
     least = timed(functions, args, repeat)
     for name, ms in least.items():
+        question = name.split(", ")[1]
+        scan = least[f"dense scan, {question if question in scanned else 'sum'}"] * batch / lanes
         ms *= batch / lanes if "dense" in name else 1
-        scan = least["dense scan, gradient" if "gradient" in name else "dense scan"]
-        print(f"  {name:24s} {ms:11.3f} ms {scan * batch / lanes / ms:8.2f}", flush=True)
+        print(f"  {name:24s} {ms:11.3f} ms {scan / ms:8.2f}", flush=True)
 
 
 def main():
+    questions = "sum", "gradient", "entropy", "expectation", "best", "k_best"
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--states", type=int, default=64)
-    parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--which", choices=("both", "lattice", "chain"), default="both")
+    parser.add_argument("--steps", type=int, default=1000, help="of the chain")
+    parser.add_argument("--states", type=int, default=64, help="of the chain")
+    parser.add_argument("--batch", type=int, nargs="+", default=[1])
+    parser.add_argument("--which", nargs="+", choices=(*SIZES, "chain"), default=[*SIZES, "chain"])
+    parser.add_argument("--of", nargs="+", choices=questions, default=questions)
     parser.add_argument("--repeat", type=int, default=5)
     o = parser.parse_args()
-    if o.which != "chain":
-        compare("lattice", 101, 500, 2, o.batch, o.repeat)
-    if o.which != "lattice":
-        compare("chain", o.steps, o.states, o.states, o.batch, o.repeat)
+    sizes = SIZES | {"chain": (o.steps, o.states, o.states)}
+    of = ["sum", *(v for v in o.of if v != "sum")]
+    for title in o.which:
+        graph = layered(*sizes[title], onwards=title == "sparse")
+        for batch in o.batch:
+            compare(title, graph, sizes[title], batch, of, o.repeat)
 
 
 if __name__ == "__main__":

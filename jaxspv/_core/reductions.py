@@ -273,7 +273,7 @@ def _first_of_segments(terms: Array, segments: Array, count: int, *_) -> Array:
     return terms.at[winner.at[segments].min(slot, **_DROP)].get(mode="fill", fill_value=0)
 
 
-def _logsumexp(x: Array, low: Any, most: Any, at_terms: Any, total: Any) -> Array:
+def log_sum_by(x: Array, low: Any, most: Any, at_terms: Any, total: Any) -> Array:
     """`log sum exp x`, stable: shifted by the maximum of the terms, if that is finite."""
     peak = most(lax.stop_gradient(x))
     shift = jnp.where(jnp.isfinite(peak), peak, 0)
@@ -285,7 +285,7 @@ def _logsumexp(x: Array, low: Any, most: Any, at_terms: Any, total: Any) -> Arra
 def _logsumexp_along(x: Array, axes: tuple[int, ...], low: Any) -> Array:
     most = Partial(jnp.max, axis=axes, keepdims=True, initial=low)
     total = Partial(jnp.sum, axis=axes, keepdims=True)
-    return jnp.squeeze(_logsumexp(x, low, most, lambda shift: shift, total), axes)
+    return jnp.squeeze(log_sum_by(x, low, most, lambda shift: shift, total), axes)
 
 
 def _logsumexp_of_segments(
@@ -293,7 +293,7 @@ def _logsumexp_of_segments(
 ) -> Array:
     inside = (segments >= 0) & (segments < count)
     segments = jnp.where(inside, segments, count)
-    return _logsumexp(
+    return log_sum_by(
         jnp.where(inside, terms, low),
         low,
         lambda v: _by_scatter("max")(v, segments, count, low),

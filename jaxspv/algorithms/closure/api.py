@@ -33,6 +33,7 @@ from ..common.weights import fits
 from ..fixpoint.api import Fixpoint
 from ..fixpoint.xla import differs
 from . import jvp, levels
+from .pieces import plan
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -132,12 +133,13 @@ def _solved(semiring: Semiring, T: Tuples, x0: Any, star: Any, until: Any) -> Cl
     if until is None and not n:
         return Closure(x0, jnp.int32(0), jnp.asarray(True))
     if until is None and is_concrete(T.places):
-        plan = levels.plan(T)
-        if plan is not None:
-            pieces, deep = plan
+        found = plan(T)
+        if found is not None:
+            pieces, deep = found
             params, places = (semiring, T.values, x0), T.places
             if pieces.first is not None and jvp.serves(*params):
-                x = levels.evaluate(*lax.stop_gradient(params), pieces)
+                still = (p if is_concrete(p) else lax.stop_gradient(p) for p in params)
+                x = levels.evaluate(*still, pieces)
                 x = jvp.solution(lambda: (places, pieces), params, x)
             else:
                 x = levels.evaluate(*params, pieces)

@@ -18,6 +18,7 @@ from ..._core.tuples import Each, ones_unless, take
 from ...algebra.semirings import plus_times
 from ...formats.tuples import Tuples
 from . import levels
+from .pieces import entries, plan
 
 
 def serves(semiring: Any, values: Any, x0: Any) -> bool:
@@ -52,7 +53,7 @@ def _tangent(graph, primals, tangents):
     add, n = semiring.add, x.shape[0]
     places, pieces = graph()
     T = Tuples(places, None)
-    source, target, slot = levels.entries(T)
+    source, target, slot = entries(T)
     ends = np.full((2, values.shape[0]), n, np.int32)
     ends[:, slot] = source, target
     source, target = lax.optimization_barrier(tuple(map(jnp.asarray, ends)))
@@ -75,10 +76,10 @@ def _tangent(graph, primals, tangents):
 
     b = summed(add.weighted(dots, terms, totals))
     b = b if is_zero(dot) else b + add.weighted(dense_tangent(dot), x0, x)
-    plan = levels.plan(T.T)
-    assert plan is not None, "the transpose of an acyclic graph has cycles"
+    back = plan(T.T)
+    assert back is not None, "the transpose of an acyclic graph has cycles"
     rest = lambda v: v - summed(shares * gather(v, source))  # noqa: E731
-    return x, linear_solve(rest, b, by_levels(pieces), by_levels(plan[0]))
+    return x, linear_solve(rest, b, by_levels(pieces), by_levels(back[0]))
 
 
 solution.defjvp(_tangent, symbolic_zeros=True)

@@ -1,6 +1,6 @@
 """Chains and lattices by `closure` and by programs of others: equal values, least times.
 
-    python -m benchmarks.learning.structured [--torch-struct PYTHON] [--k2 PYTHON]
+    python -m benchmarks.learning.structured [--torch-struct PYTHON] [--k2 PYTHON] [--batch 1]
 
 Each PYTHON is an interpreter that has this library. It answers in a process of its own, before ours
 is timed, on one thread. torch-struct takes a dense chain: its scan multiplies matrices of a
@@ -54,18 +54,20 @@ def answers(python: str, peer: str, repeat: int, **inputs):
         return dict(np.load(found))
 
 
-def compare(python: str, peer: str, sizes: tuple[int, int, int], repeat: int):
+def compare(python: str, peer: str, sizes: tuple[int, int, int], batch: int, repeat: int):
     """Prints a line a question."""
     steps, states, arcs = sizes
     A, first = layered(*sizes)
     last = np.arange((steps - 1) * states, steps * states)
-    w = jax.random.normal(jax.random.key(0), (1, A.nse), jnp.float32)
+    w = jax.random.normal(jax.random.key(0), (batch, A.nse), jnp.float32)
     row, col = (np.asarray(v) for v in A.rowcol())
-    inputs = {"row": row, "col": col, "weights": w[0], "first": np.flatnonzero(first), "last": last}
+    inputs = {"row": row, "col": col, "weights": w, "first": np.flatnonzero(first), "last": last}
     if peer == "torch_struct":
         inputs = {"dense": jax.vmap(dense_of(A, steps, states))(w), "k": K}
     theirs = answers(python, peer, repeat, **inputs)
-    print(f"{steps} steps, {states} states, {A.nse} arcs, {jax.devices()[0].device_kind}")
+    print(
+        f"{steps} steps, {states} states, {A.nse} arcs, batch {batch}, {jax.devices()[0].device_kind}"
+    )
     for name, f in questions(A, first, last).items():
         if name not in theirs:
             continue
@@ -79,12 +81,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--torch-struct")
     parser.add_argument("--k2")
+    parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=10)
     o = parser.parse_args()
     if o.torch_struct:
-        compare(o.torch_struct, "torch_struct", CHAIN, o.repeat)
+        compare(o.torch_struct, "torch_struct", CHAIN, o.batch, o.repeat)
     if o.k2:
-        compare(o.k2, "k2", LATTICE, o.repeat)
+        compare(o.k2, "k2", LATTICE, o.batch, o.repeat)
 
 
 if __name__ == "__main__":

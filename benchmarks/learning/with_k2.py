@@ -2,7 +2,7 @@
 
     PYTHON with_k2.py INPUT.npz OUTPUT.npz REPEAT
 
-INPUT has `row`, `col`, `weights` (by row) and `first`, `last`; OUTPUT the values and least times.
+INPUT has `row`, `col`, `weights` (batch, by row) and `first`, `last`; OUTPUT the values and least times.
 """
 
 import sys
@@ -20,18 +20,20 @@ ends = [np.zeros_like(first), first, np.ones_like(first)]
 body = [data["row"] + 1, data["col"] + 1, np.ones_like(data["row"])]
 tail = [last, np.full_like(last, end), np.full_like(last, -1)]
 arcs = np.concatenate([np.stack(part) for part in (ends, body, tail)], 1).astype(np.int32)
-scores = np.concatenate([np.zeros(len(first)), data["weights"], np.zeros(len(last))])
-bits = scores.astype(np.float32).view(np.int32)
-fsa = k2.Fsa(torch.from_numpy(np.concatenate([arcs, bits[None]]).T.copy()))
-fsas = k2.create_fsa_vec([fsa])
-inner = slice(len(first), len(first) + len(data["weights"]))
+lanes = []
+for weights in data["weights"]:
+    scores = np.concatenate([np.zeros(len(first)), weights, np.zeros(len(last))])
+    bits = scores.astype(np.float32).view(np.int32)
+    lanes.append(k2.Fsa(torch.from_numpy(np.concatenate([arcs, bits[None]]).T.copy())))
+fsas = k2.create_fsa_vec(lanes)
+inner = slice(len(first), len(first) + data["weights"].shape[1])
 
 
 def gradient():
     fsas.scores.requires_grad_(True)
     (found,) = torch.autograd.grad(fsas.get_tot_scores(False, True).sum(), fsas.scores)
     fsas.scores.requires_grad_(False)
-    return found[inner]
+    return found.reshape(len(lanes), -1)[:, inner]
 
 
 def fresh():

@@ -273,19 +273,28 @@ def _first_of_segments(terms: Array, segments: Array, count: int, *_) -> Array:
     return terms.at[winner.at[segments].min(slot, **_DROP)].get(mode="fill", fill_value=0)
 
 
-def log_sum_by(x: Array, low: Any, most: Any, at_terms: Any, total: Any) -> Array:
-    """`log sum exp x`, stable: shifted by the maximum of the terms, if that is finite."""
-    peak = most(lax.stop_gradient(x))
+def log_sum_by(low: Any, most: Any, total: Any) -> Array:
+    """`log sum exp`, stable: shifted by the maximum of the terms, if that is finite.
+
+    Args:
+        low: the result without terms.
+        most: `most(hold)`, the maximum of `hold(terms)`.
+        total: `total(shift)`, the sum of `exp(terms - shift)`.
+    """
+    peak = most(lax.stop_gradient)
     shift = jnp.where(jnp.isfinite(peak), peak, 0)
-    sums = total(jnp.exp(x - at_terms(shift)))
+    sums = total(shift)
     empty = sums == 0
     return jnp.where(empty, low, jnp.log(jnp.where(empty, 1, sums)) + shift)
 
 
 def _logsumexp_along(x: Array, axes: tuple[int, ...], low: Any) -> Array:
-    most = Partial(jnp.max, axis=axes, keepdims=True, initial=low)
-    total = Partial(jnp.sum, axis=axes, keepdims=True)
-    return jnp.squeeze(log_sum_by(x, low, most, lambda shift: shift, total), axes)
+    found = log_sum_by(
+        low,
+        lambda hold: jnp.max(hold(x), axes, keepdims=True, initial=low),
+        lambda shift: jnp.sum(jnp.exp(x - shift), axes, keepdims=True),
+    )
+    return jnp.squeeze(found, axes)
 
 
 def _logsumexp_of_segments(
@@ -293,13 +302,14 @@ def _logsumexp_of_segments(
 ) -> Array:
     inside = (segments >= 0) & (segments < count)
     segments = jnp.where(inside, segments, count)
-    return log_sum_by(
-        jnp.where(inside, terms, low),
-        low,
-        lambda v: _by_scatter("max")(v, segments, count, low),
-        lambda shift: shift.at[segments].get(mode="fill", fill_value=0),
-        lambda v: _sum_by_segments(v, segments, count, sorted=sorted),
-    )
+    terms = jnp.where(inside, terms, low)
+
+    def total(shift):
+        each = jnp.exp(terms - shift.at[segments].get(mode="fill", fill_value=0))
+        return _sum_by_segments(each, segments, count, sorted=sorted)
+
+    most = _by_scatter("max")
+    return log_sum_by(low, lambda hold: most(hold(terms), segments, count, low), total)
 
 
 def _softmax(tangents: Array, terms: Array, totals: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ from jax import Array, lax
 from ..._core.batching import lanes_second, vmapped
 from ..._core.loops import scan
 from ..._core.operation import Operation, typed
+from ..._core.platforms import situation
 from ..._core.pytree import is_concrete
 from ..._core.reductions import log_sum_by
 from ..._core.tuples import Each, choose, ones_unless, take
@@ -101,6 +103,7 @@ def _sums(semiring, values, x0, pieces, where, *, known, axes=1):
     """
     add, n, width = semiring.add, jax.tree.leaves(x0)[0].shape[0], known.width
     lanes = axes - 1
+    in_place = axes > 1 and situation().platforms == {"cpu"}
     zero = add.like(jax.tree.map(lambda v: jax.ShapeDtypeStruct((n, *v.shape[axes:]), v.dtype), x0))
     pieces, where = lax.optimization_barrier((pieces, where))  # constants are not folded
     edges = None
@@ -127,15 +130,18 @@ def _sums(semiring, values, x0, pieces, where, *, known, axes=1):
         terms = terms if known.full else choose(valid, terms, zero)
         if known.rows is None:
             return reduce(terms, 0)
-        if add.sums_exponentials:
-            return log_sum_by(
-                terms,
-                zero,
-                functools.partial(_by_rows, known.rows, jnp.maximum, jnp.max),
-                functools.partial(_at_rows, known.rows),
-                functools.partial(_by_rows, known.rows, jnp.add, jnp.sum),
-            )
-        return _by_rows(known.rows, joined, reduce, terms)
+        parts = _in_rows(known.rows, terms)
+        if not add.sums_exponentials:
+            return _by_rows(parts, joined, reduce, in_place)
+
+        def total(shift):
+            each = [jnp.exp(v - shift[: v.shape[1]]) for v in parts]
+            return _by_rows(each, jnp.add, jnp.sum, in_place)
+
+        def most(hold):
+            return _by_rows(list(map(hold, parts)), jnp.maximum, jnp.max, in_place)
+
+        return log_sum_by(zero, most, total)
 
     def near(held, step):
         own, piece, edges = step
@@ -167,32 +173,43 @@ def _sums(semiring, values, x0, pieces, where, *, known, axes=1):
     return take(found, pieces.place)
 
 
-def _by_rows(rows: Any, joined: Any, reduce: Any, terms: Any) -> Any:
-    """The terms in each column of the groups of rows, joined from the last group to the first."""
-    end, found, held = jax.tree.leaves(terms)[0].shape[0], None, 0
-    for count, width in reversed(rows):
-        start = end - count * width
-        part = jax.tree.map(lambda v, a=start, b=end: v[a:b], terms)
-        if count > 1:
-            part = jax.tree.map(lambda v, s=(count, width): v.reshape(*s, *v.shape[1:]), part)
-            part = reduce(part, 0)
-        if found is not None:
-            head, tail = (
-                jax.tree.map(lambda v, a=a: v[a], part) for a in (slice(held), slice(held, None))
-            )
-            part = jax.tree.map(
-                lambda h, t: jnp.concatenate([h.astype(t.dtype), t]), joined(head, found), tail
-            )
-        found, end, held = part, start, width
-    return found
+def _in_rows(rows: Sequence[tuple[int, int]], terms: Any) -> list[Any]:
+    """The terms of each group of rows, (count, width, ...)."""
+    ends = np.cumsum([count * width for count, width in rows])
 
+    def part(v, end, count, width):
+        return v[end - count * width : end].reshape(count, width, *v.shape[1:])
 
-def _at_rows(rows: Any, totals: Array) -> Array:
-    """What `_by_rows` gave for each column, at the terms."""
-    parts = [
-        jnp.broadcast_to(totals[:width], (count, width, *totals.shape[1:])) for count, width in rows
+    return [
+        jax.tree.map(functools.partial(part, end=end, count=count, width=width), terms)
+        for end, (count, width) in zip(ends, rows, strict=True)
     ]
-    return jnp.concatenate([v.reshape(-1, *v.shape[2:]) for v in parts])
+
+
+def _by_rows(parts: Sequence[Any], joined: Any, reduce: Any, in_place: bool) -> Any:
+    """The terms in each column of groups of rows, joined in their order.
+
+    Args:
+        in_place: the first row is updated by each group, which XLA on a CPU vectorises if values
+            have lanes. Else from the last group on, which a GPU joins in few kernels.
+    """
+    sums = [reduce(part, 0) for part in parts]
+    widths = [jax.tree.leaves(v)[0].shape[0] for v in sums]
+    if in_place:
+        found = sums[0]
+        for part, width in zip(sums[1:], widths[1:], strict=True):
+            head = joined(jax.tree.map(lambda v, w=width: v[:w], found), part)
+            found = jax.tree.map(lambda v, h: v.at[: len(h)].set(h.astype(v.dtype)), found, head)
+        return found
+    found = sums[-1]
+    for part, width in zip(sums[-2::-1], widths[:0:-1], strict=True):
+        head, tail = (
+            jax.tree.map(lambda v, at=at: v[at], part) for at in (slice(width), slice(width, None))
+        )
+        found = jax.tree.map(
+            lambda h, t: jnp.concatenate([h.astype(t.dtype), t]), joined(head, found), tail
+        )
+    return found
 
 
 def _in_pieces(values: Array, slot: Array, where: Array | None, run: int | None) -> Array:

@@ -81,7 +81,10 @@ sums = Operation(
 def _in_lanes(size, in_batched, semiring, values, x0, pieces, where, *, known):
     """All lanes of a place follow one another: a gather reads them in one stretch."""
     marks, operands = jax.tree.leaves(in_batched[0]), (semiring, values, x0, pieces, where)
-    if known.rows is None or size == 1 or any(marks):
+    if size == 1:  # without scatters, which JAX makes of updates of slices under vmap
+        single = jax.tree.map(lambda on, v: v[0] if on else v, tuple(in_batched), operands)
+        return jax.tree.map(lambda v: v[None], _sums(*single, known=known))
+    if known.rows is None or any(marks):
         return vmapped(_sums, size, in_batched, *operands, known=known)
     values, x0 = (
         jax.tree.unflatten(

@@ -107,6 +107,23 @@ def _by_scatter(scatter: Scatter) -> Callable[..., Array]:
     return segmented
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3, 4))
+def _product_by_segments(terms, segments, count, identity, sorted):
+    return _by_scatter("multiply")(terms, segments, count, identity)
+
+
+@_product_by_segments.defjvp
+def _tangent_of_products(count, identity, sorted, primals, tangents):
+    terms, segments = primals  # JAX has no derivative of a scatter that multiplies at equal places
+
+    def scan(terms):
+        times = Partial(jnp.multiply)
+        return segment_scan(times, terms, segments, count, identity, sorted=sorted)
+
+    out = _product_by_segments(terms, segments, count, identity, sorted)
+    return out, jax.jvp(scan, (terms,), tangents[:1])[1]
+
+
 def _sum_by_segments(
     terms: Array, segments: Array, count: int, identity: Any = 0, sorted: bool = False
 ) -> Array:
@@ -321,7 +338,7 @@ _sum = _by_numpy(jnp.sum, promote_integers=False)
 _product = _by_numpy(jnp.prod, promote_integers=False)
 FORMS: dict[str | None, Form] = {
     "add": Form(_sum, _sum_by_segments, "add", lambda tangents, *_: tangents),
-    "multiply": Form(_product, _by_scatter("multiply"), "multiply"),
+    "multiply": Form(_product, _product_by_segments, "multiply"),
     "min": Form(_by_numpy(jnp.min), _by_scatter("min"), "min"),
     "max": Form(_by_numpy(jnp.max), _by_scatter("max"), "max"),
     "or": Form(lambda x, axes, _: jnp.any(x, axes), _extreme_of_truth("max"), "max"),

@@ -64,6 +64,21 @@ def test_from_edges_joins_duplicates(ends, name, format):
     check(rows, dense, stored, capacity=stored.sum() + (spare and format not in ("ell", "sell")))
 
 
+@pytest.mark.parametrize("zero", [0.0, 1.5])
+def test_gradient_through_products_of_duplicates(zero):
+    i, j = np.array([0, 0, 1, 0]), np.array([1, 1, 2, 1])
+    v = jnp.array([3.0, zero, 2.0, 0.5])
+
+    def product(v):
+        return (jsp.from_edges(i, j, v, shape=(3, 3), dup=jsp.monoids.times).data ** 2).sum()
+
+    square = 2 * 3 * zero * 0.5
+    by_hand = [square * zero * 0.5, square * 3 * 0.5, 2 * 2, square * 3 * zero]
+    np.testing.assert_allclose(jax.grad(product)(v), by_hand, rtol=1e-6)
+    diagonal = [2 * (zero * 0.5) ** 2, 2 * 1.5**2, 2, 2 * (3 * zero) ** 2]
+    np.testing.assert_allclose(jnp.diag(jax.jit(jax.hessian(product))(v)), diagonal, rtol=1e-6)
+
+
 @jax.jit
 def jitted(senders, receivers, values):
     return jsp.from_edges(senders, receivers, values, shape=SHAPE, return_slots=True)

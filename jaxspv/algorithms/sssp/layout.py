@@ -136,6 +136,7 @@ def _sizes(A: Any) -> np.ndarray:
     return np.asarray(degree_sizes(host_if_small(A.indptr)))
 
 
+@np.errstate(over="ignore")  # infinity is a single bucket
 def _widths(graph: Graph, facts: Facts) -> tuple[BucketWidths, BucketWidths]:
     """The bucket widths for the weights of a graph, and these over the mean weight."""
     sizes, dtype = _sizes(graph.out), graph.dtype

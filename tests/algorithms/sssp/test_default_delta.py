@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
+import jaxspv as jsp
 from jaxspv.algorithms.sssp.forms import delta_of, traced_delta
 
 N, EDGES, CAPACITY = 30, 150, 200
@@ -33,3 +34,9 @@ def test_default_delta():
     big = np.full(len(indices), 2**31 - 1, np.int32)
     assert default_delta(indptr, indices, big) == 1
     assert default_delta(np.zeros(1, np.int32), indices[:0], weights[:0]) == 0
+
+
+def test_weights_near_the_largest_float():  # warnings are errors in tests: the width overflows
+    A = jsp.from_edges([0, 1, 0], [1, 2, 2], np.float32([3e38, 3e38, 3.2e38]), shape=(3, 3))
+    for graph in (A, jsp.prepare(A, for_="sssp")):
+        np.testing.assert_array_equal(jsp.sssp(graph, 0).distances, np.float32([0, 3e38, 3.2e38]))

@@ -19,15 +19,13 @@ class Rotation:
 
     def group(self, turn: Value) -> Value:
         """Index of the first control word of a turn."""
-        at = turn & (GROUPS - 1)
-        return self.first + (at * self.words if self.words > 1 else at)
+        return self.first + (turn & (GROUPS - 1)) * self.words
 
     def clear(self, turn: Value) -> None:
         """Clears the group of turn + 2: called by all threads, at turn `turn`."""
-        k, at, words = self.k, self.group(turn + 2), self.words
-        at = at + k.thread if words > 1 else at
-        mine = (k.cta == 0) & (k.thread < words if words > 1 else k.thread == 0)
-        k.store(self.control, at, 0, mask=mine)
+        k = self.k
+        mine = (k.cta == 0) & (k.thread < self.words)
+        k.store(self.control, self.group(turn + 2) + k.thread, 0, mask=mine)
 
 
 def report(k: Simt, control: Array, first: int, words: tuple[Operand, ...]) -> None:

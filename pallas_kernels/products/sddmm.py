@@ -118,10 +118,7 @@ class _Dots:
             mask = is_valid & (column < job.width)
             x, y = self._load(g.x, row, column, mask), self._load(g.y, col, column, mask)
             total = self._combined(total, x, y, column, mask)
-        d = job.tile.lanes // 2
-        while d:
-            total = evaluate(k, job.semiring.combine, total, k.shfl_xor(total, d))
-            d //= 2
+        total = k.warp_fold(self._joined, total, job.tile.lanes)
         k.store(g.s, pairs, total, mask=inside & (self.member == 0))
 
     def _load(self, a, place, column, mask):
@@ -138,5 +135,8 @@ class _Dots:
         for j, (x, y) in enumerate(zip(a, b, strict=True)):
             term = evaluate(k, job.semiring.mul, x, y)
             known = mask & (column * 2 + j < job.columns) if odd else mask
-            total = evaluate(k, job.semiring.combine, total, k.where(known, term, self.identity))
+            total = self._joined(total, k.where(known, term, self.identity))
         return total
+
+    def _joined(self, a, b):
+        return evaluate(self.k, self.job.semiring.combine, a, b)

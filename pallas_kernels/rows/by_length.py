@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..simt.typed import Value
@@ -22,23 +23,15 @@ class ByLength:
     def shared_words(self, threads: int) -> int:
         return sum(shape.shared_words(threads) for _, shape in self.table)
 
-    def walker(self, job: Any) -> Any:
-        return _ByLength(job, self)
+    def walk_of(self, job: Any) -> Callable[[Value, Value], None]:
+        k, walks = job.k, [shape.walk_of(job) for _, shape in self.table]
 
+        def walk(first, stop):
+            mean = k.cast(job.high - job.low, "f32") / k.cast(k.maximum(stop - first, 1), "f32")
+            longer = [k.const(True, "i1"), *(mean > bound for bound, _ in self.table[:-1])]
+            for j, one in enumerate(walks):
+                others = [~x for x in longer[j + 1 : j + 2]]
+                mine = functools.reduce(operator.and_, others, longer[j])
+                k.if_(mine, functools.partial(one, first, stop))
 
-class _ByLength:
-    """The walk of one warp."""
-
-    def __init__(self, job: Any, shape: Any):
-        self.job = job
-        self.bounds = [bound for bound, _ in shape.table[:-1]]
-        self.walkers = [shape.walker(job) for _, shape in shape.table]
-
-    def walk(self, first: Value, stop: Value) -> None:
-        job, k = self.job, self.job.k
-        mean = k.cast(job.high - job.low, "f32") / k.cast(k.maximum(stop - first, 1), "f32")
-        longer = [k.const(True, "i1"), *(mean > bound for bound in self.bounds)]
-        for j, walker in enumerate(self.walkers):
-            others = [~x for x in longer[j + 1 : j + 2]]
-            mine = functools.reduce(operator.and_, others, longer[j])
-            k.if_(mine, functools.partial(walker.walk, first, stop))
+        return walk

@@ -42,21 +42,15 @@ def flatten(
     return k.for_(0, total, 32 * unroll, stride, *carry)
 
 
-def warps_before(
-    k: Simt, shared: Array, total: Value, first: int | None = None
-) -> tuple[Value, Value]:
+def warps_before(k: Simt, shared: Array, total: Value, first: int = 0) -> tuple[Value, Value]:
     """A number of each warp of a CTA, added up: (those of the warps before this one, all).
 
-    Called by all threads. `shared`: from word `first` (None: 0) on, one for each warp, that no
-    thread reads any more.
+    Called by all threads. `shared`: from word `first` on, one for each warp, that no thread reads
+    any more.
     """
-
-    def word(i):
-        return i if first is None else first + i
-
-    k.store(shared, word(k.warp), total, mask=k.lane == 0)
+    k.store(shared, first + k.warp, total, mask=k.lane == 0)
     k.sync()
-    upto, whole = k.warp_scan(k.load(shared, word(k.lane), mask=k.lane < k.threads // 32))
+    upto, whole = k.warp_scan(k.load(shared, first + k.lane, mask=k.lane < k.threads // 32))
     return k.shfl(upto, k.warp) - total, whole
 
 
@@ -137,24 +131,19 @@ class Flat:
     def shared_words(self, threads: int, words: int = 1) -> int:
         return 0
 
-    def walker(self, job: Any) -> "_FlatWalker":
-        return _FlatWalker(job)
+    def walk_of(self, job: Any) -> Callable[[Value, Value], None]:
+        k = job.k
 
+        def walk(first, stop):
+            def rows(base):
+                r = base + k.lane
+                begin, end = k.row(job.indptr, r, r < stop)
+                begin, end = k.maximum(begin, job.low), k.minimum(end, job.high)
+                row = job.row(r, r < stop)
+                valid = (r < stop) & job.wanted(row)
+                size = k.where(valid, k.maximum(end - begin, 0), 0)
+                flatten(k, begin, size, row, job.edges)
 
-class _FlatWalker:
-    def __init__(self, job: Any):
-        self.job = job
+            k.for_(first, stop, 32, rows)
 
-    def walk(self, first: Value, stop: Value) -> None:
-        k, job = self.job.k, self.job
-
-        def rows(base):
-            r = base + k.lane
-            begin, end = k.row(job.indptr, r, r < stop)
-            begin, end = k.maximum(begin, job.low), k.minimum(end, job.high)
-            row = job.row(r, r < stop)
-            valid = (r < stop) & job.wanted(row)
-            size = k.where(valid, k.maximum(end - begin, 0), 0)
-            flatten(k, begin, size, row, job.edges)
-
-        k.for_(first, stop, 32, rows)
+        return walk

@@ -66,8 +66,8 @@ class Lanes:
     def shared_words(self, threads: int, words: int = 1) -> int:
         return 0
 
-    def walker(self, job: Any) -> Any:
-        return _ByLanes(job, self)
+    def walk_of(self, job: Any) -> Any:
+        return _ByLanes(job, self).walk
 
 
 class _ByLanes:
@@ -112,7 +112,7 @@ class _ByLanes:
         long = end - begin > TURNS * shape.lanes * shape.unroll
         span = begin + self.member, k.where(long, begin, end)
         found = self._entries(span, row, shape.lanes, shape.unroll)
-        ys = [self._over(shape.lanes, y) for y in found]
+        ys = [k.warp_fold(job.combine, y, shape.lanes) for y in found]
         for b, (mask, first, last, values) in enumerate(one_by_one(long, begin, end, row)):
             ys[b : b + 1] = self._long(mask, (first, last), values, ys[b : b + 1])
         for b, (r, mask) in enumerate(one_by_one(at, valid & (self.member == 0))):
@@ -127,7 +127,7 @@ class _ByLanes:
             begin, end, *values = (Several([k.shfl(v, lane)]) for v in (*span, *row))
             found = self._entries((begin + k.lane, end), values, 32, WIDE)
             mine = self.group == k.shr(lane, shape.lanes.bit_length() - 1)
-            return tuple(k.where(mine, self._over(32, x), *y) for x in found)
+            return tuple(k.where(mine, k.warp_fold(self.job.combine, x), *y) for x in found)
 
         return k.each_bit(word, one, *y)
 
@@ -144,12 +144,6 @@ class _ByLanes:
         found = fold_spans(job.k, span, stride, unroll, terms, job.combine, *start)
         return found[0] if found else ()
 
-    def _over(self, lanes: int, y: Any) -> Value:
-        d = lanes // 2
-        while d:
-            y, d = self.job.combine(y, self.job.k.shfl_xor(y, d)), d // 2
-        return y
-
 
 @dataclasses.dataclass(frozen=True)
 class InOrder:
@@ -165,8 +159,8 @@ class InOrder:
     batch, ahead, stream = 1, True, False  # as of `Lanes`
     shared_words = Lanes.shared_words
 
-    def walker(self, job: Any) -> Any:
-        return _InOrder(job, self)
+    def walk_of(self, job: Any) -> Any:
+        return _InOrder(job, self).walk
 
 
 class _InOrder(_ByLanes):

@@ -25,8 +25,8 @@ class Shape(typing.Protocol):
         """Words of shared memory of a CTA, for results of some words."""
         ...
 
-    def walker(self, job: "CsrRows") -> typing.Any:
-        """An object whose `walk(first, stop)` does these rows of `job`; outside control flow."""
+    def walk_of(self, job: "CsrRows") -> Callable[[Value, Value], None]:
+        """walk(first, stop), which does these rows of `job`; made outside of control flow."""
         ...
 
 
@@ -60,7 +60,7 @@ class CsrRows:
         """
         self.row_cost = row_cost
         self.k, self.indptr, self.n, self.streams, self.identity = k, indptr, n, streams, identity
-        self.walker = shape.walker(self)
+        self.walk_rows = shape.walk_of(self)
 
     def row(self, r: Value, mask: Value) -> tuple[Any, ...]:
         """The operands of row r, a tuple of values; loaded before its entries."""
@@ -104,7 +104,7 @@ class CsrRows:
         lows = [k.minimum((worker + j) * piece, total) for j in range(2)]
         (first, self.low, begin), (last, self.high, end) = self._bounds(lows)
         self.first, self.continued = first, self.low > begin
-        self.walker.walk(first, last + k.cast(self.high > end, "i32"))
+        self.walk_rows(first, last + k.cast(self.high > end, "i32"))
 
     def _bounds(self, places: Sequence[Value]) -> list[tuple[Value, Value, Value]]:
         """(row, entry, first entry of that row) of each of some places on the path."""

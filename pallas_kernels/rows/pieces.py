@@ -134,7 +134,7 @@ class RowsInPieces(CsrRows):
         self.first, self.low, before, _ = k.load_vec(m.pieces, WORDS * p, WORDS)
         last, self.high, more, _ = k.load_vec(m.pieces, WORDS * (p + 1), WORDS)
         self.piece, self.continued = p, before == 1
-        self.walker.walk(self.first, last + more)
+        self.walk_rows(self.first, last + more)
         return self.first + before, last
 
     def _cut(self, p: Value, valid: Value, f: Callable[..., Any], sums: Any) -> tuple[Value, ...]:

@@ -29,8 +29,8 @@ class Stream:
     def shared_words(self, threads: int, words: int = 1) -> int:
         return threads * self.unroll * words
 
-    def walker(self, job: Any) -> Any:
-        return _Streamed(job, self)
+    def walk_of(self, job: Any) -> Any:
+        return _Streamed(job, self).walk
 
 
 class _Streamed:

@@ -102,10 +102,7 @@ class Lanes:
         """The sum of a row, in all lanes of its head."""
         if self.real is not None:
             row = [self.k.where(valid, x, 0.0) for valid, x in zip(self.real, row, strict=True)]
-        total, d = reduce(operator.add, row), self.lanes // 2
-        while d:
-            total, d = total + self.k.shfl_xor(total, d), d // 2
-        return total
+        return self.k.warp_fold(operator.add, reduce(operator.add, row), self.lanes)
 
     def evaluate(self, fn, *values):
         """All results of a `Rowwise`: lists are rows, kernel values numbers."""

@@ -105,10 +105,10 @@ class Simt(Primitives):
             x = x + self.where(self.lane >= d, below, self.const(0, x.kind))
         return x, self.shfl(x, 31)
 
-    def warp_fold(self, f: Callable[[Value, Value], Value], x: Value) -> Value:
-        """The x of all lanes combined by f, in every lane."""
-        for d in (16, 8, 4, 2, 1):
-            x = f(x, self.shfl_xor(x, d))
+    def warp_fold(self, f: Callable[[Value, Value], Value], x: Value, lanes: int = 32) -> Value:
+        """The x of all lanes combined by f, or of each group of `lanes`, in every lane."""
+        while lanes := lanes // 2:
+            x = f(x, self.shfl_xor(x, lanes))
         return x
 
     def warp_sum(self, x: Value) -> Value:

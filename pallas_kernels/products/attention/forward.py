@@ -19,6 +19,7 @@ fit it, else from memory; 4 nse of columns; q and y once: bound by L2 or memory.
 
 import functools
 import math
+import operator
 
 import jax
 import jax.numpy as jnp
@@ -246,10 +247,7 @@ class Attention:
     def _dots(self, row, others):
         """The product of `row` with each of the others, by head, in all lanes of the head."""
         dots = self.k.total(a * b for a, b in zip(row, others, strict=True))
-        d = self.job.lanes // 2
-        while d:
-            dots, d = dots + self.k.shfl_xor(dots, d), d // 2
-        return dots
+        return self.k.warp_fold(operator.add, dots, self.job.lanes)
 
     def _added(self, state, scores, values):
         """The state with some entries more."""

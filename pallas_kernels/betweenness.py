@@ -137,7 +137,7 @@ class Searches:
             at = self.word(heads, LEVEL)
             new = k.load(m.state, at, mask=valid, other=0, cache="fresh") == -1
             won = new & (k.atomic_cas(m.state, at, -1, d + 1, mask=new) == -1)
-            put(k, heads, won, (self.found, 0), store)
+            put(k, won, (self.found, 0), store, heads)
 
         def store(at, w, mask):
             k.store(m.queue, self.first + end + at, w, mask=mask)

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from .frontier.append import put
 from .rows.flatten import flatten
 from .rows.worklist import FOURTH, MORE, THIRD, Worklist
 from .simt.device import DEFAULT_GRID, Grid
@@ -176,11 +177,11 @@ def _list(k: Any, c: State, m: Any, control, now):
         listed = lambda: c.work.put(turn, part, (*k.row(m.indptr, v, mine), v))  # noqa: E731
         k.if_(k.any(mine), listed)
 
+        def store(place, v, mask):
+            k.store(m.alive, place, v, mask=mask & (place < min(c.n, LEFT)))
+
         def keep():
-            votes = k.ballot(more)
-            first = k.reserve(control, c.work.word(turn, ALIVE), k.popc(votes))
-            place = first + k.lanes_below(votes)
-            k.store(m.alive, place, v, mask=more & (place < min(c.n, LEFT)))
+            put(k, more, (control, c.work.word(turn, ALIVE)), store, v)
             begin, end = k.row(m.indptr, v, more)
             return size + k.where(more, end - begin, 0)
 

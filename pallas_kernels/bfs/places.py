@@ -146,7 +146,7 @@ class Grid(Place):
             log_entry(k, c, m, f.end + at, (v, f.level + 1, parent), mask)
             self.prefetch(v, mask)
 
-        put(k, near, won, (m.control, self.word), store)
+        put(k, won, (m.control, self.word), store, near)
 
 
 class Queues(Place):

@@ -3,6 +3,8 @@ best of them."""
 
 from typing import NamedTuple
 
+from ..frontier.append import put
+
 PARTS = 2  # a vertex is drawn once in so many turns, on average; a power of two
 SLOTS = 256  # of the hash table of a warp
 ROW = 192  # rows of at most so many edges use it
@@ -33,13 +35,12 @@ class Looking:
     def put(self, array, word, values, mask):
         """Appends the values of lanes where `mask` holds; control word `word` counts them."""
         k = self.k
-        vote = k.ballot(mask)
 
-        def put():
-            place = k.reserve(self.m.control, word, k.popc(vote)) + k.lanes_below(vote)
+        def store(place, *rest):
+            *values, mask = rest
             k.store_vec(array, place * len(values), values, mask=mask)
 
-        k.if_(vote != 0, put)
+        put(k, mask, (self.m.control, word), store, *values)
 
     def _drawn(self, v, turn):
         """Whether v may move in this turn, by a hash of both."""

@@ -11,18 +11,18 @@ LANE_RANGES = 4  # ranges of a row that its lane stores; the warp stores the oth
 
 def put(
     k: Simt,
-    vertices: Value,
     won: Value,
     counter: tuple[Array, Operand],
-    store: Callable[[Value, Value, Value], None],
+    store: Callable[..., None],
+    *values: Value,
 ) -> None:
-    """store(position, vertex, mask) for every vertex with `won`, several a lane; counter: the array
-    and the word that count them."""
+    """store(position, *values, mask) where `won` holds, for one or several a lane; counter: the
+    array and the word that count them."""
     votes = k.ballot(won)
     total = k.total(k.popc(votes), k.const(0))
 
     def some():
-        store_each(k, k.reserve(*counter, total), votes, store, vertices, won)
+        store_each(k, k.reserve(*counter, total), votes, store, *values, won)
 
     k.if_(total > 0, some)
 

@@ -187,7 +187,7 @@ class LowDegree(Search):
         def store(at, v, mask):
             k.store(queue, base + at, v, mask=mask)
 
-        put(k, vertices, won, (self.m.control, word), store)
+        put(k, won, (self.m.control, word), store, vertices)
 
     def _pile(self, vertices, wanted, piled):
         """Puts vertices on the warp's pile, which has `piled`; returns its new length."""

@@ -7,6 +7,7 @@ becomes a child of the tree at the other endpoint; edges within a tree leave the
 from typing import Any, NamedTuple
 
 from ..components.one_gpu import most_frequent, roots
+from ..frontier.append import put
 from ..simt.typed import Several, one_by_one
 
 UNROLL = 2  # edges of a list that a thread has in flight
@@ -49,19 +50,14 @@ class Rounds:
 
     def append(self, turn, edges, masks):
         """Appends edges (root, root, key, slot) to the list of this turn, counted by LISTED."""
-        k, m, c = self.k, self.m, self.c
-        votes, before = k.ballot(masks), [k.const(0)]
-        for vote in votes:
-            before.append(before[-1] + k.popc(vote))
+        k, m, c, half = self.k, self.m, self.c, self.k.const(turn) & 1
 
-        def put():
-            word = LISTED + (k.const(turn) & 1)
-            first = k.reserve(m.control, word, before[-1])
-            place = first + Several(before[:-1]) + k.lanes_below(votes)
-            at = ((k.const(turn) & 1) * c.capacity + place) * 4
-            k.store_vec(m.work, at, edges, mask=masks & (place < c.capacity))
+        def store(place, *rest):
+            *edge, mask = rest
+            at = (half * c.capacity + place) * 4
+            k.store_vec(m.work, at, edge, mask=mask & (place < c.capacity))
 
-        k.if_(before[-1] > 0, put)
+        put(k, masks, (m.control, LISTED + half), store, *edges)
 
     def largest(self):
         """The most frequent root of 32 vertices, the same in all CTAs: trees do not change."""

@@ -109,7 +109,7 @@ class _Truss:
         def store(at, edge, mask):
             k.store(m.listed, at, edge, mask=mask)
 
-        put(k, edges, masks, (m.control, LISTED), store)
+        put(k, masks, (m.control, LISTED), store, edges)
 
     def _slot(self, v, w, place, mask):
         """The name of the edge v - w, whose slot in the row of v is `place`."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from ..frontier.append import store_each
+from ..frontier.append import put, store_each
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.typed import one_by_one
@@ -117,16 +117,12 @@ class _Upward:
         k.store_pair(m.rows, 2 * v, begin, number, mask=mask)
         medium = (number <= FEW) & (end - begin <= SHORT)
         for word, listed in ((NUMBER, ~medium), (MEDIUM, medium)):
-            mine = mask & (number >= BIG) & listed
-            vote = k.ballot(mine)
 
-            def put(word=word, mine=mine, vote=vote):
-                place = k.reserve(m.control, word, k.popc(vote)) + k.lanes_below(vote)
-                if word == MEDIUM:
-                    place = self.capacity - 1 - place
-                k.store(m.big, place, v, mask=mine)
+            def store(place, v, mask, word=word):
+                place = self.capacity - 1 - place if word == MEDIUM else place
+                k.store(m.big, place, v, mask=mask)
 
-            k.if_(vote != 0, put)
+            put(k, mask & (number >= BIG) & listed, (m.control, word), store, v)
 
     def _is_up(self, heads, valid, owners):
         """Which heads are of higher rank than their (degree, vertex) in `owners`."""
@@ -173,8 +169,8 @@ class _Upward:
             ups = self._is_up(heads, places < end, (end - begin, v))
             votes = k.ballot(ups)
             base = begin + k.reserve(self.count, 1, k.total(k.popc(votes)))
-            put = lambda at, w, up: k.store(m.heads, at, w, mask=up)  # noqa: E731
-            store_each(k, base, votes, put, heads, ups)
+            move = lambda at, w, up: k.store(m.heads, at, w, mask=up)  # noqa: E731
+            store_each(k, base, votes, move, heads, ups)
 
         k.for_(begin + k.warp * (32 * UNROLL), end, k.threads * UNROLL, stride)
         k.sync()

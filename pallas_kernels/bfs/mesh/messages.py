@@ -2,6 +2,7 @@
 
 import functools
 
+from ...frontier.append import put
 from ...rows.flatten import flatten
 from ...simt.typed import one_by_one
 from ..top_down import append
@@ -89,17 +90,11 @@ class Inbox:
         """
         k, c, m = self.k, self.c, self.m
         for d in range(k.devices):
-            mine = masks & (devices == d)
-            votes = k.ballot(mine)
 
-            def store(d=d, mine=mine, votes=votes):
-                total = k.total(k.popc(votes), k.const(0))
-                at = k.device * c.n + k.reserve(m.control, c.sent_to + d, total)
-                for place, mask, vote in one_by_one(places, mine, votes):
-                    k.store(k.on(m.messages, d), at + k.lanes_below(vote), place, mask=mask)
-                    at = at + k.popc(vote)
+            def store(at, place, mask, d=d):
+                k.store(k.on(m.messages, d), k.device * c.n + at, place, mask=mask)
 
-            k.if_(k.union(votes) != 0, store)
+            put(k, masks & (devices == d), (m.control, c.sent_to + d), store, places)
 
 
 class Push:

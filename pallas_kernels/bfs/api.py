@@ -24,16 +24,14 @@ def default_bfs_config(n: int, *, low_degree: bool, quads: int = 3) -> BFSConfig
     together with the queues; if not, frontiers of some thousands of vertices lie in queues of all
     CTAs. quads: of a row, for small degrees.
     """
-    ctas = resident_ctas()
     if not low_degree:
-        warps = ctas * BFSConfig.threads // 32
+        warps = resident_ctas() * BFSConfig.threads // 32
         unroll = 4 if _words(n) >= 8 * warps else 1
-        return BFSConfig(ctas=ctas, unroll=unroll, alpha=constants().bfs_alpha)
+        return BFSConfig(unroll=unroll, alpha=constants().bfs_alpha)
     if bits_in_shared(n, BFSConfig.queue) + 4 * BFSConfig.queue <= free_words():
-        return BFSConfig(ctas=ctas)
+        return BFSConfig()
     alone = {"shared_bits": False, "solo_in": 256, "solo_out": 384}
-    threads = 512 if quads > 1 else 256
-    return BFSConfig(ctas=ctas, threads=threads, local_most=1 << 14, **alone)
+    return BFSConfig(threads=512 if quads > 1 else 256, local_most=1 << 14, **alone)
 
 
 def bfs(
@@ -69,7 +67,6 @@ def bfs(
     targets = jnp.zeros(0, jnp.int32) if targets is None else jnp.atleast_1d(targets)
     fixed: dict[str, Any] = {"n": n, "nnz": max(graph.indices.shape[0], 1), "words": _words(n)}
     fixed |= {"parents": parents, "stop": stop, "targets": targets.shape[0]}
-    fixed["ctas"] = config.ctas or resident_ctas()
     c = Problem(**dataclasses.asdict(config) | fixed)
     operands = {"source": jnp.atleast_1d(source), "targets": targets}
     operands = {name: x.astype(jnp.int32) for name, x in operands.items()}
@@ -88,11 +85,9 @@ def bfs(
         kernel,
         operands | more,
         outputs | workspace | {"summary": 2},
-        ctas=c.ctas,
-        threads=c.threads,
+        **c.form(),
         shared_words=shared,
         name="bfs_low_degree" if low else "bfs_any_degree",
-        interpret=c.interpret,
     )
     return out["levels"], out.get("parents"), out["summary"][0], out["summary"][1]
 

@@ -82,7 +82,7 @@ class Search:
         self.single = SingleCTA(k, c, m, queues, tails)
         self.local, self.grid = LocalQueues(k, c, m, queues, tails), Grid(k, c, m)
         self.groups = Rotation(k, m.control, GROUPS, 2)
-        self.local_most = min(c.local_most, c.ctas * c.queue) if c.ctas <= MOST_COUNTING else 0
+        self.local_most = min(c.local_most, k.ctas * c.queue) if k.ctas <= MOST_COUNTING else 0
 
     def run(self):
         """The search; returns (number of levels, ok)."""

@@ -10,11 +10,7 @@ LANE_RANGES = 4  # ranges of a row that its lane stores; the warp stores the oth
 
 
 def put(
-    k: Simt,
-    won: Value,
-    counter: tuple[Array, Operand],
-    store: Callable[..., None],
-    *values: Value,
+    k: Simt, won: Value, counter: tuple[Array, Operand], store: Callable[..., None], *values: Value
 ) -> None:
     """store(position, *values, mask) where `won` holds, for one or several a lane; counter: the
     array and the word that count them."""

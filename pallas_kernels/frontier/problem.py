@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+from ..simt.device import Extent, Grid
+
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
@@ -11,6 +13,10 @@ class Spread:
     ctas: int = 0  # 0: as many as are resident
     threads: int = 1024
     interpret: bool = False  # on the host, over NumPy arrays
+
+    def form(self) -> Extent:
+        """Arguments of `launch`."""
+        return Grid(self.ctas, self.threads, self.interpret).form()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import warps_before
-from ..simt.device import target
+from ..simt.device import Grid, target
 from ..simt.launch import launch
 
 THREADS = (256, 512, 1024)  # of a CTA: the fewest that fill a multiprocessor
@@ -47,7 +47,6 @@ def count_tiles(
     indptr int32[m + 1], indices int32[e]: a CSR with rows sorted and no place twice.
     """
     c = _fixed(indptr, indices, tiling)
-    ctas, threads = _grid(c)
 
     def kernel(k, m):
         indptr, indices = m.indptr, m.indices
@@ -92,11 +91,9 @@ def count_tiles(
         kernel,
         {"indptr": indptr, "indices": indices},
         {"tiles": c.down, "moved": c.m},
-        ctas=ctas,
-        threads=threads,
+        **_form(c, tiling),
         shared_words=c.words,
         name="tile_count",
-        interpret=tiling.interpret,
     )
     return out["tiles"], out["moved"]
 
@@ -118,7 +115,6 @@ def fill_tiles(
     in a row; bit b of word w of line i of a tile is the entry of row i, column 32 w + b.
     """
     c = _fixed(indptr, indices, tiling)
-    ctas, threads = _grid(c)
 
     def kernel(k, g):
         shared = k.shared(c.words)
@@ -156,11 +152,9 @@ def fill_tiles(
             "words": (tiles * c.nt * c.each, jnp.uint32),
             "rest_minor": max(rest, 1),
         },
-        ctas=ctas,
-        threads=threads,
+        **_form(c, tiling),
         shared_words=c.words,
         name="tile_fill",
-        interpret=tiling.interpret,
     )
     return out["tile_minor"], out["words"], out["rest_minor"][:rest]
 
@@ -201,12 +195,13 @@ def _fixed(indptr, indices, tiling):
     return _Job(nt, m, tiling.limit, down, across, window, UNROLL if many else 1)
 
 
-def _grid(c):
-    """(CTAs, threads): as few threads a CTA as still fill a multiprocessor."""
+def _form(c, tiling):
+    """Arguments of `launch`: as few threads a CTA as still fill a multiprocessor."""
     device = target()
     fitting = max(1, (device.shared_bytes - MARGIN) // (4 * c.words + 1024))
     threads = next((t for t in THREADS if t * fitting >= RESIDENT // 2), THREADS[-1])
-    return min(device.cores * max(1, min(fitting, RESIDENT // threads)), c.down), threads
+    ctas = min(device.cores * max(1, min(fitting, RESIDENT // threads)), c.down)
+    return Grid(ctas, threads, tiling.interpret).form()
 
 
 def _bounds(k, c, shared, indptr, indices, b):

@@ -105,11 +105,9 @@ def csr_spmm(
             "y": (n * width * (1 if thin else per_word), jnp.uint32 if thin else term),
             "parts": (parts, term),
         },
-        ctas=ctas * tiles,
-        threads=threads,
+        **Grid(ctas * tiles, threads, grid.interpret).form(),
         more_control=tiles * ctas * groups,
         name="csr_spmm",
-        interpret=grid.interpret,
     )["y"]
     y = jax.lax.bitcast_convert_type(y, x.dtype) if thin else y
     return y.reshape(n, width * per_word)[:, :k]

@@ -54,13 +54,11 @@ def spmm(
         lambda k, m: _OnMesh(k, m, job, n, more).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x.reshape(-1), "names": names},
         {"y": (n * width, semiring.dtype), "parts": (parts, semiring.dtype), "status": 1},
-        ctas=ctas * tiles,
-        threads=threads,
+        **Grid(ctas * tiles, threads, grid.interpret).form(),
         shared_words=MeshBarrier.shared_words(1) + 16,
         more_control=more + MeshBarrier.control_words(devices, 1),
         name="spmm_on_mesh",
         axes=axes,
-        interpret=grid.interpret,
     )
     return out["y"].reshape(n, width), out["status"][0]
 

@@ -4,12 +4,13 @@ import jax.numpy as jnp
 
 from ..products.sparse_result import fill
 from ..rows.flatten import flatten
+from ..simt.device import Grid
 from ..simt.launch import launch
 from ..simt.typed import one_by_one
 from .job import LARGE, LISTS
 
 
-def assemble(rows, nse, columns, *, ctas, threads=256, interpret):
+def assemble(rows, nse, columns, *, ctas, interpret):
     """(indices, data), both (nse,), of `Rows`; behind the last entry indices are `columns`."""
     out, number = rows.out, rows.indptr.shape[0] - 1
     operands = {name: out[name] for name in ("start", "counters", *LISTS.values())}
@@ -57,9 +58,7 @@ def assemble(rows, nse, columns, *, ctas, threads=256, interpret):
         kernel,
         operands,
         {"indices": nse, "data": (nse, out["data"].dtype)},
-        ctas=ctas,
-        threads=threads,
+        **Grid(ctas, 256, interpret).form(),
         name="spgemm_assemble",
-        interpret=interpret,
     )
     return done["indices"], done["data"]

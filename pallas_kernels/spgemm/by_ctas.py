@@ -11,6 +11,7 @@ walked window by window.
 import dataclasses
 
 from ..rows.flatten import flatten, warps_before
+from ..simt.device import Grid
 from ..simt.launch import launch
 from ..simt.typed import each, one_by_one
 from .job import ALLOCATED, LISTS, OUT, Sums, Terms
@@ -44,11 +45,9 @@ def rows_by_ctas(job, operands, out, config, *, listed, interpret):
         {**operands, "listed": out[LISTS[listed]]},
         {},
         inout={name: out[name] for name in OUT},
-        ctas=config.ctas,
-        threads=config.threads,
+        **Grid(config.ctas, config.threads, interpret).form(),
         shared_words=config.words,
         name="spgemm_by_ctas",
-        interpret=interpret,
     )
     return out | {name: done[name] for name in OUT}
 

@@ -15,6 +15,7 @@ import dataclasses
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
+from ..simt.device import Grid
 from ..simt.launch import launch
 from ..simt.typed import one_by_one
 from .job import ALLOCATED, COUNTERS, LARGE, LISTS, MEDIUM, MIDDLE, OUT, Terms, stretches
@@ -66,11 +67,9 @@ def rows_by_warps(job, operands, products, out, config, *, listed=None, bounds=(
         {**operands, "products": products, **more},
         made,
         inout=kept,
-        ctas=config.ctas,
-        threads=config.threads,
+        **Grid(config.ctas, config.threads, interpret).form(),
         shared_words=config.words,
         name="spgemm_by_warps",
-        interpret=interpret,
     )
     del done["control"]
     return (out or {}) | done

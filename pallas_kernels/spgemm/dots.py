@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import resident_ctas
+from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import evaluate, uses
 from ..simt.typed import one_by_one
@@ -25,9 +25,7 @@ def spgemm_dots(
     column: jax.Array,
     *,
     algebra: Algebra,
-    ctas: int | None = None,
-    threads: int = 256,
-    interpret: bool = False,
+    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(values[p], valid int32[p]) of C at p > 0 places (row, column); valid: C has an entry there.
 
@@ -45,15 +43,14 @@ def spgemm_dots(
         "row": row,
         "column": column,
     }
+    form = grid.form(4 * resident_ctas(), threads=256)
     out = launch(
         lambda k, g: _Dots(k, g, job, a[1].shape[0]).run(),
         operands,
         {"values": (places, algebra.semiring.dtype), "valid": places},
-        ctas=ctas or resident_ctas() * (1024 // threads),
-        threads=threads,
-        shared_words=2 * threads,
+        **form,
+        shared_words=2 * form["threads"],
         name="spgemm_dots",
-        interpret=interpret,
     )
     return out["values"], out["valid"]
 

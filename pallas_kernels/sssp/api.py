@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..simt.device import resident_ctas
 from ..simt.launch import launch
 from ..simt.primitives import Simt
 from ..simt.typed import Arrays
@@ -116,9 +115,7 @@ def run(graph, operands, rule: Rule, config: Config | None, name: str):
         kernel,
         operands,
         outputs | {"summary": 4},
-        ctas=c.ctas or resident_ctas(),
-        threads=c.threads,
+        **c.form(),
         shared_words=(low_degree if low else any_degree).shared_words(c),
         name=f"{name}_{'low' if low else 'any'}_degree",
-        interpret=c.interpret,
     )

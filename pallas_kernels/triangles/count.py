@@ -59,7 +59,7 @@ def triangles(
 
     The graph is as for `upward`, no edge twice; self loops do not count. edges: what it gives.
     """
-    ctas, threads = grid_of(indptr.shape[0] - 1, grid)
+    ctas, threads, _ = grid_of(indptr.shape[0] - 1, grid)
     made = {"low": ctas * threads, "high": ctas * threads}
     out = _launched((indptr, indices, edges), made, {}, grid)
     return Counts(out["low"], out["high"])
@@ -98,31 +98,29 @@ def table_words(n: int) -> int:
     return -(-n // 32) if has_bits(n) else 1 << LOG
 
 
-def grid_of(n: int, grid: Grid = DEFAULT_GRID) -> tuple[int, int]:
-    """CTAs, and threads of each: as many tables as fit, of all vertices at most WAVES."""
+def grid_of(n: int, grid: Grid) -> Any:
+    """The grid, completed: as many tables as fit, of all vertices at most WAVES."""
     words = table_words(n) + (512 // 32 << LOG_OF_WARP)
     fitting = (target().shared_bytes // 4 - SPARE_WORDS) // (words + SPARE_WORDS)
     waves = max(min(WAVES, fitting), 1)
     threads = grid.threads or (256 if waves > 2 else 512 // waves * 2)
-    return grid.ctas or waves * resident_ctas(), threads
+    return Grid(grid.ctas or waves * resident_ctas(), threads, grid.interpret)
 
 
 def _launched(operands, made, inout, grid):
     """The arrays that a launch makes."""
     indptr, indices, edges = operands
     n = indptr.shape[0] - 1
-    ctas, threads = grid_of(n, grid)
+    form = grid_of(n, grid).form()
     arrays = {"indptr": indptr, "indices": indices, "rows": edges.rows, "heads": edges.heads}
     return launch(
         lambda k, m: _Triangles(k, m, n, *inout).run(edges.big.shape[0] - 1),
         arrays | {"big": edges.big, "totals": edges.totals},
         made,
         inout=inout,
-        ctas=ctas,
-        threads=threads,
-        shared_words=table_words(n) + (threads // 32 << LOG_OF_WARP) + 8,
+        **form,
+        shared_words=table_words(n) + (form["threads"] // 32 << LOG_OF_WARP) + 8,
         name="triangles",
-        interpret=grid.interpret,
     )
 
 

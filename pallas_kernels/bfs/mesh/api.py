@@ -41,8 +41,8 @@ def bfs(
     slots = CONTROL_WORDS + MeshBarrier.control_words(devices, PAYLOAD_WORDS)
     linked, squares, deepest, sent_to = (slots + 4 * GROUP + j for j in range(4))
     fixed: dict[str, Any] = dataclasses.asdict(config)
-    fixed["ctas"], words = config.ctas or resident_ctas(), places // 32
-    fixed["unroll"] = max(min(words * 32 // (fixed["ctas"] * config.threads), 4), 1)
+    words, threads = places // 32, (config.ctas or resident_ctas()) * config.threads
+    fixed["unroll"] = max(min(words * 32 // threads, 4), 1)
     c = Problem(
         **fixed,
         n=places,
@@ -79,13 +79,11 @@ def bfs(
             "messages": c.all_places,
             "queue": 8 * c.capacity,
         },
-        ctas=c.ctas,
-        threads=c.threads,
+        **c.form(),
         shared_words=SUMS + 4 * c.buffer + 2 * LONG_ROWS + c.threads + 512,
         more_control=c.sent_to - CONTROL_WORDS + devices,
         name="bfs_on_mesh",
         axes=axes,
-        interpret=c.interpret,
     )
     levels, status = out["summary"]
     return out["whole"], out["levels"] if local_levels else None, levels, status

@@ -60,11 +60,9 @@ def csr_attention(
             "log": (n * heads, jnp.float32),
             "parts": (tiles * ctas * warps * 2 * 32 * (2 + job.each), jnp.float32),
         },
-        ctas=tiles * ctas,
-        threads=schedule.threads,
+        **schedule.form(tiles, ctas),
         more_control=tiles * ctas * warps,
         name="csr_attention",
-        interpret=schedule.interpret,
     )
     y = jax.lax.bitcast_convert_type(found["y"], given.v.dtype) if job.thin else found["y"]
     return y.reshape(n, heads, width)[:, :, :f], found["log"].reshape(n, heads)

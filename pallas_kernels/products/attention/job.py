@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from ...rows.columns import NARROW, as_words
-from ...simt.device import most_ctas
+from ...simt.device import Extent, Grid, most_ctas
 from ...simt.feature_jaxpr import Rowwise
 
 MOST = 128  # features of a head
@@ -84,20 +84,23 @@ class Schedule:
     """How attention is spread over the GPU.
 
     unroll: entries of a group of lanes in flight together (None: 4 if rows are long and features
-    have 32 bits, else 2). waves: number of CTAs over the number that is resident. together: heads
-    of a tile, a power of two; with fewer heads the part of k and v that is read at one time is
-    smaller. ctas: for one tile of heads. features: 16-bit features of a lane at most, 4 or 8
-    (None: 8 if rows are long); of 32-bit features it has 4. With 1024 threads the compiler is
-    limited to 64 registers: latency is hidden by warps, not by unrolling. interpret: on the host.
+    have 32 bits, else 2). together: heads of a tile, a power of two; with fewer heads the part of k
+    and v that is read at one time is smaller. features: 16-bit features of a lane at most, 4 or 8
+    (None: 8 if rows are long); of 32-bit features it has 4. ctas: for one tile of heads (None: all
+    that are resident). With 1024 threads the compiler is limited to 64 registers: latency is hidden
+    by warps, not by unrolling. interpret: on the host.
     """
 
     unroll: int | None = None
-    waves: int = 1
     together: int | None = None
+    features: int | None = None
     ctas: int | None = None
     threads: int = 1024
-    features: int | None = None
     interpret: bool = False
+
+    def form(self, tiles: int, ctas: int) -> Extent:
+        """Arguments of `launch` for some tiles of heads; ctas: of each."""
+        return Grid(tiles * ctas, self.threads, self.interpret).form()
 
 
 SCHEDULE = Schedule()
@@ -146,7 +149,7 @@ def job_of(
     together = min(schedule.together or heads, 32 // lanes, 1 << (heads - 1).bit_length())
     together = 1 << (together - 1).bit_length()
     wanted = -(-(n + given.indices.shape[0]) // (LEAST * (schedule.threads // 32)))
-    ctas = schedule.ctas or most_ctas(wanted, schedule.threads, schedule.waves)
+    ctas = schedule.ctas or most_ctas(wanted, schedule.threads, 1)
     own = 0 if bias is None else 1 if bias.ndim == 1 else heads
     halves = narrow, given.q.dtype.name in NARROW, thin and narrow is not None
     sizes = n, columns, heads, width, each, *halves, lanes, together

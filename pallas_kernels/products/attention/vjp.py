@@ -80,10 +80,8 @@ def csr_attention_vjp(
         {name: x.reshape(-1) for name, x in operands.items()},
         {name: (math.prod(shape), jnp.float32) for name, shape in of_warps.items()},
         inout={name: jnp.zeros(math.prod(s), jnp.float32) for name, s in shapes.items()},
-        ctas=-(-heads // job.together) * job.ctas,
-        threads=schedule.threads,
+        **schedule.form(-(-heads // job.together), job.ctas),
         name="csr_attention_vjp",
-        interpret=schedule.interpret,
     )
 
     def cotangent(name):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.spgemm.dots import spgemm_dots
 from pallas_kernels.spgemm.job import Algebra
 from tests.kernels.spgemm.test_spgemm_kernel import ALGEBRAS, TIMES, leaves, matrix, semiring
@@ -40,7 +41,7 @@ def test_is_the_definition(name):
     values, valid = expected(A, B, row, column, mul, combine)
     assert 30 < valid.sum() < 140
     places = jnp.asarray(row, jnp.int32), jnp.asarray(column, jnp.int32)
-    how = {"ctas": 2, "threads": 64, "interpret": True}
+    how = {"grid": Grid(2, 64, interpret=True)}
     algebra = Algebra(semiring(mul, combine, identity, dtype), add)
     got, found = spgemm_dots(leaves(A, 3), leaves(B.T, 2), *places, algebra=algebra, **how)
     np.testing.assert_array_equal(found != 0, valid)

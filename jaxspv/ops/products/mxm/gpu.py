@@ -14,6 +14,7 @@ from jax import Array
 from pallas_kernels.layouts.ragged import LIMIT, module_of, program
 from pallas_kernels.products.sparse_result import ATOMIC
 from pallas_kernels.simt import scalar_jaxpr
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
 from pallas_kernels.spgemm.api import Rows, Tuning, spgemm_assemble, spgemm_rows
 from pallas_kernels.spgemm.dots import spgemm_dots
@@ -148,7 +149,8 @@ def multiply_places(
         row = jnp.where(M.data.astype(bool), row, M.shape[0])
     algebra = _algebra(semiring, A.dtype, B.dtype, term)
     leaves = _leaves(A), _leaves(B)
-    total, valid = spgemm_dots(*leaves, row, col, algebra=algebra, interpret=interpret)
+    grid = Grid(interpret=interpret)
+    total, valid = spgemm_dots(*leaves, row, col, algebra=algebra, grid=grid)
     return compacted(M, total.astype(term), valid != 0, nse, jnp.asarray(False))
 
 
@@ -177,7 +179,8 @@ def cotangents(
 
     def at_entries(M, rows, columns):
         leaves = _leaves(rows), _leaves(columns)
-        total, valid = spgemm_dots(*leaves, *M.rowcol(), algebra=algebra, interpret=interpret)
+        grid = Grid(interpret=interpret)
+        total, valid = spgemm_dots(*leaves, *M.rowcol(), algebra=algebra, grid=grid)
         return jnp.where(valid != 0, total, 0)
 
     found = []

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import jax
 
+from ..frontier.control import Rotation
 from ..layouts.adjacency import Adjacency
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
@@ -33,10 +34,9 @@ SOURCES = 32
 LONG = 128  # edges of a row that one warp expands together with 31 other rows
 SPAN = 128  # edges of a range of a longer row
 UNROLL = 2  # edges of a lane in flight
-BY_VERTEX = True  # parents of one vertex side by side while they are found, transposed afterwards
 ALPHA = 1.5  # a pull visits so many edges in the time that a push takes for one
-# Control words: four sets in rotation, level l uses set l & 3. A set: active vertices, edges to
-# push, edges to pull, ranges of long rows to push, ranges to pull.
+# Control words, in rotation by the level: active vertices, edges to push, edges to pull, ranges of
+# long rows to push, ranges to pull.
 COUNTS, SET = 40, 5
 ACTIVE, OUT, MISSING, OUT_RANGES, IN_RANGES = range(SET)
 
@@ -50,13 +50,6 @@ class Problem(NamedTuple):
     parents: bool
     alpha: float
     pull: bool
-
-
-class Side(NamedTuple):
-    """The edges in one direction."""
-
-    indptr: Array
-    indices: Array
 
 
 def bfs_sources(
@@ -89,21 +82,19 @@ def bfs_sources(
     outputs |= {"in_ranges": ranges} if c.pull else {}
 
     def kernel(k: Simt, m: Arrays):
-        k.report(m.status, _body(k, c, m, m.control))
+        k.report(m.status, _body(k, c, m))
 
     out = launch(
         kernel, operands, outputs | {"status": 1}, **grid.form(), shared_words=8, name="bfs_sources"
     )
-    tree = None
-    if parents:
-        tree = out["parents"].reshape(n, count).T if BY_VERTEX else out["parents"].reshape(count, n)
+    tree = out["parents"].reshape(n, count).T if parents else None
     return out["levels"].reshape(count, n), tree, out["status"][0]
 
 
-def _body(k: Simt, c: Problem, m: Arrays, control: Array) -> Value:
-    sums = k.shared(8)
-    k.store(sums, k.thread, 0, mask=k.thread < 8)
-    _start(k, c, m, control)
+def _body(k: Simt, c: Problem, m: Arrays) -> Value:
+    m.sums, groups = k.shared(8), Rotation(k, m.control, COUNTS, SET)
+    k.store(m.sums, k.thread, 0, mask=k.thread < 8)
+    _start(k, c, m)
 
     def step(level, ok, active, out, missing, out_ranges, in_ranges):
         push = k.const(True, "i1")
@@ -111,14 +102,14 @@ def _body(k: Simt, c: Problem, m: Arrays, control: Array) -> Value:
             push = k.cast(out, "f32") * c.alpha <= k.cast(missing, "f32")
             k.if_(~push, lambda: _expand(k, c, m, in_ranges, pull=True))
         k.if_(push, lambda: _expand(k, c, m, out_ranges, pull=False))
-        k.grid_barrier(control)
-        return _advance(k, c, m, control, sums, level + 1)
+        k.grid_barrier(m.control)
+        return _advance(k, c, m, groups, level + 1)
 
-    first = _advance(k, c, m, control, sums, k.const(0))
+    first = _advance(k, c, m, groups, k.const(0))
     return k.while_(lambda level, ok, active, *_: (ok != 0) & (active > 0), step, *first)[1]
 
 
-def _start(k: Simt, c: Problem, m: Arrays, control: Array) -> None:
+def _start(k: Simt, c: Problem, m: Arrays) -> None:
     """Fills the results with -1 and gives every source its bit."""
 
     def blank(i):
@@ -132,35 +123,27 @@ def _start(k: Simt, c: Problem, m: Arrays, control: Array) -> None:
 
     k.spread(c.count * c.n, blank)
     k.spread(c.n, empty)
-    k.grid_barrier(control)
+    k.grid_barrier(m.control)
     mine = (k.cta == 0) & (k.thread < c.count)
     source = k.load(m.sources, k.thread, mask=mine, other=-1)
     mine = mine & k.below(source, c.n)
     k.reduce("or", m.seen, source, k.bit(k.thread), mask=mine)
     if c.parents:
         k.store(m.parents, _place(c, k.thread, source), source, mask=mine)
-    k.grid_barrier(control)
+    k.grid_barrier(m.control)
 
 
 def _place(c: Problem, source: Value, v: Value) -> Value:
-    """Where the parent of v in the search from `source` is stored."""
-    return v * c.count + source if BY_VERTEX else source * c.n + v
+    """Where the parent of v in the search from `source` is stored while it runs: parents of one
+    vertex are side by side."""
+    return v * c.count + source
 
 
-def _degree(k: Simt, indptr: Array, v: Value, mask: Value) -> tuple[Value, Value]:
-    """(first edge, number of edges) of v; nothing where masked off."""
-    begin = k.load(indptr, v, mask=mask, cache="nc")
-    return begin, k.load(indptr, v + 1, mask=mask, cache="nc") - begin
-
-
-def _advance(
-    k: Simt, c: Problem, m: Arrays, control: Array, sums: Array, level: Value
-) -> tuple[Value, ...]:
-    """Makes the vertices that the level found the frontier; returns (level, ok, *the set of control
-    words of the next expansion)."""
-    at = COUNTS + (level & 3) * SET
-    later = COUNTS + ((level + 1) & 3) * SET  # not in use before the next barrier
-    k.store(control, later + k.thread, 0, mask=(k.cta == 0) & (k.thread < SET))
+def _advance(k: Simt, c: Problem, m: Arrays, groups: Rotation, level: Value) -> tuple[Value, ...]:
+    """Makes the vertices that the level found the frontier; returns (level, ok, *the control words
+    of the next expansion)."""
+    control, at = m.control, groups.group(level)
+    groups.clear(level)
 
     def group(v, active, edges, missing):
         valid = v < c.n
@@ -174,23 +157,21 @@ def _advance(
             k.store(m.levels, s * c.n + v, level, mask=k.shr(new, s) & 1 != 0)
 
         k.each_bit(union, reached)
-        begin, degree = _degree(k, m.indptr, v, new != 0)
-        _list_long(k, m.out_ranges, (control, at + OUT_RANGES), v, begin, degree)
-        active, edges = active + k.cast(new != 0, "i32"), edges + degree
+        begin, end = k.row(m.indptr, v, new != 0)
+        _list_long(k, m.out_ranges, (control, at + OUT_RANGES), v, begin, end - begin)
+        active, edges = active + k.cast(new != 0, "i32"), edges + (end - begin)
         if c.pull:
-            begin, degree = _degree(k, m.in_indptr, v, valid & (now != c.every))
-            _list_long(k, m.in_ranges, (control, at + IN_RANGES), v, begin, degree)
-            missing = missing + degree
+            begin, end = k.row(m.in_indptr, v, valid & (now != c.every))
+            _list_long(k, m.in_ranges, (control, at + IN_RANGES), v, begin, end - begin)
+            missing = missing + (end - begin)
         return active, edges, missing
 
-    totals = k.spread_warps(c.n, group, 0, 0, 0)
-    for j, total in enumerate(totals):
-        k.reduce("add", sums, j, k.warp_sum(total), mask=k.lane == 0)
+    k.add_sum(m.sums, 0, *k.spread_warps(c.n, group, 0, 0, 0))
     k.sync()
     ok, *counts = k.grid_barrier(
         control,
         reads=[(control, at + j) for j in range(SET)],
-        adds=[(sums, j, control, at + j) for j in (ACTIVE, OUT, MISSING)],
+        adds=[(m.sums, j, control, at + j) for j in (ACTIVE, OUT, MISSING)],
     )
     return level, ok, *counts
 
@@ -213,17 +194,18 @@ def _list_long(
 def _expand(k: Simt, c: Problem, m: Arrays, ranges: Value, *, pull: bool) -> None:
     """Visits the edges of one level: out of the frontier (push), or into vertices that some source
     has not reached (pull)."""
-    g = Side(m.in_indptr, m.in_indices) if pull else Side(m.indptr, m.indices)
-    ranges_of = m.in_ranges if pull else m.out_ranges
+    indptr, indices, ranges_of = m.indptr, m.indices, m.out_ranges
+    if pull:
+        indptr, indices, ranges_of = m.in_indptr, m.in_indices, m.in_ranges
 
     def edge(x, word, at, mask):
         """(tail, head, bits to set) of edge number `at` of vertex x; word: the bits that x can send
         (push) or that it lacks (pull)."""
         if not pull:
-            y = k.load(g.indices, at, mask=mask, cache="nc")
+            y = k.load(indices, at, mask=mask, cache="nc")
             return x, y, word & ~k.load(m.seen, y, mask=mask, other=-1, cache="fresh")
         word = word & ~k.load(m.seen, x, mask=mask, other=-1, cache="fresh")
-        y = k.load(g.indices, at, mask=word != 0, cache="nc")
+        y = k.load(indices, at, mask=word != 0, cache="nc")
         return y, x, word & k.load(m.words, y, mask=word != 0, cache="fresh")
 
     def bits_of(v, mask):
@@ -233,8 +215,8 @@ def _expand(k: Simt, c: Problem, m: Arrays, ranges: Value, *, pull: bool) -> Non
 
     def rows(v):
         word = bits_of(v, v < c.n)
-        begin, degree = _degree(k, g.indptr, v, word != 0)
-        degree = k.where(degree > LONG, 0, degree)
+        begin, end = k.row(indptr, v, word != 0)
+        degree = k.where(end - begin > LONG, 0, end - begin)
         upto, total = k.warp_scan(degree)
         before = upto - degree
 
@@ -255,7 +237,7 @@ def _expand(k: Simt, c: Problem, m: Arrays, ranges: Value, *, pull: bool) -> Non
     def one_range(i):
         x, begin = k.load_vec(ranges_of, 2 * i, 2, cache="fresh")
         word = bits_of(x, k.const(True, "i1"))
-        end = k.minimum(begin + SPAN, k.load(g.indptr, x + 1, cache="nc"))
+        end = k.minimum(begin + SPAN, k.load(indptr, x + 1, cache="nc"))
 
         def some(e0):
             places = [e0 + 32 * j + k.lane for j in range(UNROLL)]

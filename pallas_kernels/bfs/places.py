@@ -71,29 +71,28 @@ class Place(ABC):
         what `hold` gave for the first of them."""
         k, c = self.k, self.c
 
+        def visit(near, vertex):
+            """Claims neighbours of a vertex; returns the quad that continues them."""
+            self.append(f, near, claim(k, c, self.bits, near), vertex)
+            return k.where(near[-1] < 0, ~near[-1], -1)
+
+        def follow(quad, vertex):
+            k.while_(
+                lambda quad: k.any(quad >= 0), lambda quad: visit(self.row(quad), vertex), quad
+            )
+
         def entries(i0):
             i = i0 + k.lane
             entry = i // c.quads
             vertex = self.entry(f, entry, entry < f.count)
-
-            def one_quad(quad, meanwhile=lambda: None):
-                near = self.row(quad)
-                meanwhile()
-                won = claim(k, c, self.bits, near)
-                self.append(f, near, won, vertex)
-                return k.where(near[3] < 0, ~near[3], -1)
-
             part = i - entry * c.quads
             quad = k.where(vertex >= 0, vertex * c.quads + part, -1)
-
-            def record():
-                self.record(f.start + entry, vertex, f.level, (vertex >= 0) & (part == 0))
-
-            if c.linked:
-                record()
-                k.while_(lambda quad: k.any(quad >= 0), one_quad, quad)
+            near = None if c.linked else self.row(quad)  # in flight while the vertex is logged
+            self.record(f.start + entry, vertex, f.level, (vertex >= 0) & (part == 0))
+            if near is None:
+                follow(quad, vertex)
             else:
-                one_quad(quad, record)
+                visit(near, vertex)
 
         first, step = over
         if held:
@@ -101,16 +100,9 @@ class Place(ABC):
             entry = (first + k.lane) // c.quads
             is_first = (vertex >= 0) & (first + k.lane == entry * c.quads)
             log_entry(k, c, self.m, f.start + entry, (vertex, f.level, parent), is_first)
-            self.append(f, Several(near), claim(k, c, self.bits, Several(near)), vertex)
+            last = visit(Several(near), vertex)
             if c.linked:
-                last = k.where(near[-1] < 0, ~near[-1], -1)
-
-                def linked(quad):
-                    near = self.row(quad)
-                    self.append(f, near, claim(k, c, self.bits, near), vertex)
-                    return k.where(near[3] < 0, ~near[3], -1)
-
-                k.while_(lambda quad: k.any(quad >= 0), linked, last)
+                follow(last, vertex)
             first = first + step
         k.for_(first, f.count * c.quads, step, entries)
 

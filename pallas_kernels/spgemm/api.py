@@ -73,24 +73,6 @@ class Rows(typing.NamedTuple):
     total: jax.Array
 
 
-def spgemm(
-    a: tuple[jax.Array, jax.Array, jax.Array],
-    b: tuple[jax.Array, jax.Array, jax.Array],
-    *,
-    columns: int,
-    nse: int,
-    interpret: bool = False,
-    **how,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(indptr int32[m + 1], indices int32[nse], data[nse], total int32) of C, rows ascending.
-
-    The arguments and `total` as in `spgemm_rows`. Where it exceeds nse, some rows are left out.
-    """
-    rows = spgemm_rows(a, b, columns=columns, nse=nse, interpret=interpret, **how)
-    indices, data = spgemm_assemble(rows, columns=columns, nse=nse, interpret=interpret)
-    return rows.indptr, indices, data, rows.total
-
-
 def spgemm_rows(
     a: tuple[jax.Array, jax.Array, jax.Array],
     b: tuple[jax.Array, jax.Array, jax.Array],
@@ -108,7 +90,7 @@ def spgemm_rows(
     extent; entries of one place may repeat.
     """
     complement = mask is not None and mask.complement
-    job = Job(a[0].shape[0] - 1, columns, max(nse, 1), algebra, complement)
+    job = Job(a[0].shape[0] - 1, columns, max(nse, 1), *algebra, complement)
     operands = dict(zip(("a_indptr", "a_indices", "a_data"), a, strict=True))
     operands |= dict(zip(("b_indptr", "b_indices", "b_data"), b, strict=True))
     if mask is not None:

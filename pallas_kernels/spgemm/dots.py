@@ -33,7 +33,7 @@ def spgemm_dots(
     each once. row, column int32[p]; out of range for padding.
     """
     rows, columns, places = a[0].shape[0] - 1, b[0].shape[0] - 1, row.shape[0]
-    job = Job(rows, columns, places, algebra, False)
+    job = Job(rows, columns, places, *algebra, complement=False)
     operands = {
         "a_indptr": a[0],
         "b_indptr": b[0],

@@ -51,7 +51,7 @@ class MaskRows(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """C (rows, columns), with capacity for `nse` entries.
+    """C (rows, columns), with capacity for `nse` entries; semiring, add: as in `Algebra`.
 
     complement: of the mask, whether it lists the places that are not allowed.
     """
@@ -59,16 +59,9 @@ class Job:
     rows: int
     columns: int
     nse: int
-    algebra: Algebra
+    semiring: ScalarSemiring
+    add: str | None
     complement: bool
-
-    @property
-    def semiring(self) -> ScalarSemiring:
-        return self.algebra.semiring
-
-    @property
-    def add(self) -> str | None:
-        return self.algebra.add
 
     @property
     def kind(self):

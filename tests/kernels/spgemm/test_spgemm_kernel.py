@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.spgemm import api
-from pallas_kernels.spgemm.api import Tuning, spgemm
+from pallas_kernels.spgemm.api import Tuning, spgemm_assemble, spgemm_rows
 from pallas_kernels.spgemm.by_warps import Warps
 from pallas_kernels.spgemm.job import Algebra, MaskRows
 from tests.kernels.test_lowering import lower
@@ -66,6 +66,12 @@ def leaves(A, padding=0):
 def semiring(mul, combine, identity, dtype=np.float32):
     i = jnp.int32
     return ScalarSemiring(trace(mul, dtype, dtype, i, i, i), trace(combine, dtype, dtype), identity)
+
+
+def spgemm(a, b, *, columns, nse, interpret=False, **how):
+    rows = spgemm_rows(a, b, columns=columns, nse=nse, interpret=interpret, **how)
+    indices, data = spgemm_assemble(rows, columns=columns, nse=nse, interpret=interpret)
+    return rows.indptr, indices, data, rows.total
 
 
 def run(A, B, nse, algebra, add=None, mask=None, padding=3, **how):

@@ -13,25 +13,6 @@ are all axes of the mesh in their order. It takes indptr int32[places + 1] and i
 the rows of this device's places; a column is a place among those of all devices, numbered device by
 device; positions int32[n] is the place of each vertex, the same on every device.
 
-The folders, from the bottom upwards:
-
-    simt/       what kernels are written with: launches, primitives on the GPU and interpreted,
-                scalar functions of JAX inside of kernels, the GPU that a trace is for
-    layouts/    layouts of a graph for kernels, computed once
-    rows/       ways to walk rows: evenly by merge path, by lanes, by streams, in slices, flattened
-    bfs/        breadth-first search: of low degree, of any degree, from 32 sources, over bit tiles
-    sssp/       shortest paths, the trees over them, monotone fixpoints that push
-    pagerank/   PageRank: on one GPU, and over the rows of several
-    fixpoint/   loops of a user's products and updates: pull and push
-    products/   sparse matrix times vector, dense and sparse, with derivatives; tiles of bits
-    spgemm/     sparse matrix times sparse matrix
-    independent/ maximal independent sets, greedy colours
-    components/ weakly connected components
-    cores       core numbers
-    strong      strongly connected components
-    triangles   number of triangles
-    betweenness dependencies of each vertex, one source in each CTA
-
-How many CTAs and how much shared memory a launch asks for: `simt/device.py`. Constants that are
-measured for a GPU: `tuning.py`.
+The map of the folders: `CONTRIBUTING.md`. How many CTAs and how much shared memory a launch asks
+for: `simt/device.py`. Constants that are measured for a GPU: `tuning.py`.
 """

@@ -78,8 +78,7 @@ def bfs(
 
     def kernel(k: Simt, m: Arrays):
         levels, ok = (low_degree if low else any_degree).Search(k, c, m).run()
-        word = k.where(k.thread == 0, levels, 1 - ok)
-        k.store(m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
+        k.results(m.summary, levels, 1 - ok)
 
     out = launch(
         kernel,

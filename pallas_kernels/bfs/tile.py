@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
+from ..frontier.control import Rotation
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import Simt
@@ -32,7 +33,7 @@ from ..simt.typed import Value
 from .problem import Targets
 from .tile_levels import LISTED, Level
 
-SLOT = 40  # control words 40..43: vertices found, four rotating counters
+SLOT = 40  # control words 40..43, in rotation: vertices found
 TRACE_WORDS = 4
 
 
@@ -141,8 +142,7 @@ def tile_bfs(
     def kernel(k, g):
         g.sums, g.listed = k.shared(4), k.shared(LISTED + 1)
         levels, ok = _search(k, c, g)
-        word = k.where(k.thread == 0, levels, 1 - ok)
-        k.store(g.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
+        k.results(g.summary, levels, 1 - ok)
 
     found = launch(
         kernel, operands, outputs, **grid.form(), shared_words=LISTED + 8, name="tile_bfs"
@@ -159,7 +159,7 @@ def _search(k: Simt, c: Problem, g: Any) -> tuple[Value, Value]:
     _initialise(k, c, g, source, valid)
     (ok,) = k.grid_barrier(g.control)
     targets = Targets(k, c, g, c.search.stop, lambda t: (k.shr(t, 5), k.bit(t)))
-    one = k.cast(valid, "i32")
+    one, groups = k.cast(valid, "i32"), Rotation(k, g.control, SLOT, 1)
     # level, vertices of the frontier, vertices seen, current bitmap, done, ok
     first = (0, one, one, 0, targets.stopped(k.const(0), one, g.visited), ok)
 
@@ -167,15 +167,12 @@ def _search(k: Simt, c: Problem, g: Any) -> tuple[Value, Value]:
         return (count > 0) & (done == 0) & (ok == 1)
 
     def step(level, count, seen, cur, done, ok):
-        slot = SLOT + (level & 3)
-        mine = (k.cta == 0) & (k.thread == 0)
-        # control word SLOT + (level + 2) is free: it was last read before the previous barrier, and
-        # is next written after the coming one
-        k.store(g.control, SLOT + ((level + 2) & 3), 0, mask=mine)
+        slot = groups.group(level)
+        groups.clear(level)
         nxt = k.where(cur == 2, 0, cur + 1)
         _clear(k, c, g, k.where(cur == 0, 2, cur - 1))
         chosen = _choose(k, c, count, seen)
-        _trace(k, c, g, level, count, chosen, mine)
+        _trace(k, c, g, level, count, chosen)
         now = Level(k, c, g, level, cur, nxt)
         now.frontier(chosen == 0)
         if "push_csr" in c.search.rule.kernels:
@@ -226,9 +223,10 @@ def _last(k, c, g, level, cur):
     k.spread(c.words, word)
 
 
-def _trace(k, c, g, level, count, chosen, mine):
+def _trace(k, c, g, level, count, chosen):
     if not c.search.trace:
         return
+    mine = (k.cta == 0) & (k.thread == 0)
     for j, x in enumerate((level, count, chosen, k.clock())):
         k.store(g.summary, 2 + TRACE_WORDS * level + j, x, mask=mine & (level < c.search.trace))
     first, size = TRACE_WORDS + k.thread, TRACE_WORDS * c.search.trace

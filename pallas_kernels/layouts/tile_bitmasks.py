@@ -64,9 +64,7 @@ def count_tiles(
                     return tiles + k.cast(~sparse, "i32"), rest + k.where(sparse, size, 0)
 
                 tiles, rest = k.for_(k.thread, high - low + 1, k.threads, count, 0, 0)
-                for word, mine in ((SUM, tiles), (REST, rest)):
-                    mine = k.warp_sum(mine)
-                    k.atomic("add", shared, word, mine, mask=(k.lane == 0) & (mine != 0))
+                k.add_sum(shared, SUM, tiles, rest)
                 k.sync()
 
                 def count_rest():

@@ -110,8 +110,7 @@ class SparseResult:
             return n + k.popc(k.load(self.bits, i, cache="fresh"))
 
         (mine,) = k.for_(base + k.thread, end, k.threads, count, 0)
-        mine = k.warp_sum(mine)
-        k.atomic("add", shared, 32, mine, mask=(k.lane == 0) & (mine != 0))
+        k.add_sum(shared, 32, mine)
         k.sync()
         return k.load(shared, 32)
 

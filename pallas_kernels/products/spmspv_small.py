@@ -88,9 +88,7 @@ class OwnRows:
             work = k.where(huge, limit + 1, work)
             share = (size + (stretches - 1)) // stretches
             k.atomic("add", self.crowd, first, share, mask=size > 0)
-        for word, mine in ((WORK, work), (TERMS, terms)):
-            mine = k.warp_sum(mine)
-            k.atomic("add", self.sums, word, mine, mask=(k.lane == 0) & (mine > 0))
+        k.add_sum(self.sums, WORK, work, terms)
         k.sync()
         mine = k.load(self.crowd, k.thread, mask=k.thread < k.ctas)
         crowded = k.sync_count(mine > CROWD)

@@ -21,10 +21,8 @@ class Vertices:
 
     def place(self, vertex: Value) -> Value:
         """The place of a vertex on this device, or a negative number."""
-        k = self.k
-        valid = k.below(vertex, self.n)
-        at = k.load(self.m.positions, vertex, mask=valid, other=-1, cache="nc") - self.first
-        return k.where(valid & k.below(at, self.places), at, -1)
+        at = self.anywhere(vertex) - self.first
+        return self.k.where(self.k.below(at, self.places), at, -1)
 
     def anywhere(self, vertex: Value) -> Value:
         """The place of a vertex among those of all devices, or a negative number."""

@@ -230,14 +230,8 @@ class _Forest(Rounds):
 
         def one(i):
             slot = k.load(m.slots, i, cache="fresh")
-
-            def halve(low, high):
-                middle = k.shr(low + high + 1, 1)
-                right = k.load(m.indptr, middle, cache="nc") <= slot
-                return k.where(right, middle, low), k.where(right, high, middle - 1)
-
-            high = k.where(slot < c.nse, c.n - 1, 0)
-            low, _ = k.while_(lambda low, high: low < high, halve, 0, high)
-            k.store(m.tails, i, k.where(slot < c.nse, low, c.n))
+            valid = slot < c.nse
+            behind = k.search(m.indptr, k.const(1), k.where(valid, c.n, 1), slot + 1)
+            k.store(m.tails, i, k.where(valid, behind - 1, c.n))
 
         k.spread(c.n - 1, one)

@@ -149,8 +149,7 @@ class Search:
 
         last = first.loop(k, lambda s: (s.vertices > 0) & (s.ok == 1), self.step)
         ok, deep = finish(k, c, self.m, self.vertices, self.barrier, last, self.last_rows)
-        word = k.where(k.thread == 0, deep, 1 - ok)
-        k.store(self.m.summary, k.thread, word, mask=(k.cta == 0) & (k.thread < 2))
+        k.results(self.m.summary, deep, 1 - ok)
 
     def _initialise(self):
         """Fills levels, `sent`, the queue; words c.linked_word (end of the rows), c.squares.

@@ -53,9 +53,7 @@ def finish(k, c, m, vertices, barrier, s, last_rows):
         return (k.load(m.control, c.deepest, cache="fresh"),) + (0,) * (barrier.words - 1)
 
     ok = s.ok & barrier.device_barrier(s.turn, payload)
-    deep = barrier.word(0, 0)
-    for d in range(1, k.devices):
-        deep = k.maximum(deep, barrier.word(d, 0))
+    deep = functools.reduce(k.maximum, (barrier.word(d, 0) for d in range(k.devices)))
 
     def level(place):
         device = place // c.n

@@ -18,6 +18,8 @@ atomics go over the link each way. A call takes 1.3 ms, one GPU's 2.6 to 2.9; in
 program 0.85 and 2.14.
 """
 
+import functools
+
 from ...frontier.control import Rotation
 from ...rows.by_vertex import Vertices
 from ...simt.barrier import MeshBarrier
@@ -111,10 +113,8 @@ class Search:
     def _least(self):
         """The least pending label of all devices; INFINITY or more: none is pending; -1: one is
         negative."""
-        k, most = self.k, self.barrier.word(0, 0)
-        for d in range(1, k.devices):
-            most = k.maximum(most, self.barrier.word(d, 0))
-        return TOP - most
+        sent = (self.barrier.word(d, 0) for d in range(self.k.devices))
+        return TOP - functools.reduce(self.k.maximum, sent)
 
     def _finish(self, turn):
         """Every device sends the labels of its places to the others and writes the distances of all

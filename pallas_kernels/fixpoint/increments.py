@@ -18,7 +18,7 @@ as in Seide et al., "1-bit stochastic gradient descent", Interspeech 2014.
 
 from typing import Any
 
-from ..simt.typed import Value
+from ..simt.typed import Body, Value
 from .steps import Iteration
 
 
@@ -33,31 +33,15 @@ class Increments(Iteration):
     def more(c: Any) -> dict[str, Any]:
         return {"change_of": (c.positions, "float32"), "halves": (c.n + 2, "uint32")}
 
-    def run(self) -> None:
-        k, m = self.k, self.m
-        damping, tol = (k.load(m.knobs, j) for j in range(2))
-        most, least = (k.load(m.limits, j) for j in range(2))
-        lost = self._start()
-        zero, one = k.const(0.0, "f32"), k.const(1.0, "f32")
-        ok, _, lost, _ = self.total(0, (zero, lost, zero))
-        jumps = 1.0 - damping
-
-        def going(step, change, lost, mass, ok):
-            return ((change > tol) | (step < least)) & (step < most) & (ok == 1)
-
-        def step(i, change, lost, mass, ok):
-            self.scale = one / mass
-            jump = jumps if self.first else jumps * (1.0 - self.scale)
-            sums = self._step(i & 1, damping, damping * lost + jump)
-            ok, *sums = self.total((i + 1) & 1, sums)
-            return i + 1, *sums, ok
-
-        start = k.const(0), k.bits(k.const(0x7F800000), "f32"), lost, one, ok
-        state = k.if_(going(*start), lambda: step(*start), *start)
+    def _before(self, going: Body, step: Body, state: tuple[Value, ...]) -> tuple[Value, ...]:
+        state = *state[:-1], self.k.const(1.0, "f32")
+        state = self.k.if_(going(*state), lambda: step(*state), *state)
         self.first = False
-        steps, change, _, _, ok = k.while_(going, step, *state)
-        self._finish()
-        self._summary(steps, change, ok)
+        return state
+
+    def _jumps(self, jumps: Value, *more: Value) -> Value:
+        self.scale = self.k.const(1.0, "f32") / more[0]
+        return jumps if self.first else jumps * (1.0 - self.scale)
 
     def _start(self) -> Value:
         k, m = self.k, self.m

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..rows.sliced import PullRows
-from ..simt.typed import Value
+from ..simt.typed import Body, Value
 
 
 class Iteration(PullRows):
@@ -20,25 +20,31 @@ class Iteration(PullRows):
         k, m = self.k, self.m
         damping, tol = (k.load(m.knobs, j) for j in range(2))
         most, least = (k.load(m.limits, j) for j in range(2))
-        lost = self._start()
-        ok, _, lost = self.total(0, (k.const(0.0, "f32"), lost))
+        more = [k.const(0.0, "f32") for _ in self.kinds[2:]]
+        ok, _, lost, *more = self.total(0, (k.const(0.0, "f32"), self._start(), *more))
 
-        def going(step, change, lost, ok):
+        def going(step, ok, change, *_):
             return ((change > tol) | (step < least)) & (step < most) & (ok == 1)
 
-        def step(i, change, lost, ok):
-            moved, lost = self._step(i & 1, damping, damping * lost + (1.0 - damping))
-            ok, change, lost = self.total((i + 1) & 1, (moved, lost))
-            return i + 1, change, lost, ok
+        def step(i, ok, change, lost, *more):
+            jumps = self._jumps(1.0 - damping, *more)
+            ok, *sums = self.total((i + 1) & 1, self._step(i & 1, damping, damping * lost + jumps))
+            return i + 1, ok, *sums
 
         infinity = k.bits(k.const(0x7F800000), "f32")
-        steps, change, _, ok = k.while_(going, step, 0, infinity, lost, ok)
+        start = self._before(going, step, (k.const(0), ok, infinity, lost, *more))
+        steps, ok, change, *_ = k.while_(going, step, *start)
         self._finish()
-        self._summary(steps, change, ok)
+        k.results(m.summary, steps, 1 - ok)
+        k.results(m.change, change)
 
-    def _summary(self, steps: Value, change: Value, ok: Value) -> None:
-        self.k.results(self.m.summary, steps, 1 - ok)
-        self.k.results(self.m.change, change)
+    def _before(self, going: Body, step: Body, state: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The state (step, ok, *sums) in which the loop begins."""
+        return state
+
+    def _jumps(self, jumps: Value, *more: Value) -> Value:
+        """What jumps add in a step, over p; more: the further sums."""
+        return jumps
 
     def _start(self) -> Value:
         """Computes x = p and its z; returns this thread's part of the dangling mass."""

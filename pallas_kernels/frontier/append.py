@@ -1,10 +1,10 @@
-"""How the lanes of a warp append to a queue: one atomic for all of them."""
+"""How the lanes of a warp append to a queue, by one atomic for all of them, and take from one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..simt.primitives import Simt
-from ..simt.typed import Array, Operand, Value, one_by_one
+from ..simt.typed import Array, Body, Operand, Value, one_by_one
 
 LANE_RANGES = 4  # ranges of a row that its lane stores; the warp stores the others
 
@@ -40,6 +40,34 @@ def nth(k: Simt, given: Sequence[tuple[Value, ...]], j: Value) -> tuple[Value, .
     for i, one in enumerate(given[1:], 1):
         found = tuple(k.where(j == i, new, old) for new, old in zip(one, found, strict=True))
     return found
+
+
+def take_shares(
+    k: Simt,
+    size: Value,
+    most: Operand,
+    warps: tuple[Value, Any],
+    counter: tuple[Array, Operand],
+    chunk: Body,
+    *carry: Operand,
+) -> tuple[Value, ...]:
+    """carry = chunk(i, valid, *carry) for the entries i of a queue.
+
+    Each warp, of (its number, how many there are), first takes an equal share, `most` at most; then
+    warps take as many more by the word `counter`, zero before, until none is left.
+    """
+    worker, workers = warps
+    each = k.minimum((size + (workers - 1)) // workers, most)
+    shared_out = each * workers
+    more = (k.lane == 0) & (size > shared_out)
+
+    def some(at, *carry):
+        after = k.atomic("add", *counter, each, mask=more)
+        i = at + k.lane
+        carry = chunk(i, (k.lane < each) & (i < size), *carry)
+        return shared_out + k.shfl(after, 0), *k.as_tuple(carry)
+
+    return k.while_(lambda at, *carry: at < size, some, worker * each, *carry)[1:]
 
 
 def range_count(span: int, start: Value, end: Value) -> Value:

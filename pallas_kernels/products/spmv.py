@@ -24,12 +24,12 @@ from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 from ..tuning import constants
 
 SHAPES: tuple[Shape, ...] = (  # from short rows to long ones: see `Constants.spmv_bounds`
-    Stream(1, 4),
+    Stream(4),
     Lanes(8, 3, 1, ahead=True),
-    Stream(1, 8),
+    Stream(8),
     Lanes(16, 2, 4, ahead=True, stream=True),
 )
-IN_GROUPS = Stream(1, 4)
+IN_GROUPS = Stream(4)
 
 
 def csr_spmv(

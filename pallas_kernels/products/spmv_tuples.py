@@ -30,7 +30,7 @@ from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import TupleSemiring, evaluate_words, uses
 
-SHAPES = ((12.0, Stream(1, 4)), (math.inf, InOrder(2, 4)))  # largest mean length of a row, shape
+SHAPES = ((12.0, Stream(4)), (math.inf, InOrder(2, 4)))  # largest mean length of a row, shape
 MOST_WORDS = 4  # of a value; of an element of x with whether it is there
 
 

@@ -26,7 +26,7 @@ from ..simt.launch import launch
 from ..simt.typed import one_by_one
 
 SHAPES: tuple[tuple[float, Shape], ...] = (
-    (12, Stream(1, 4)),
+    (12, Stream(4)),
     (16, Lanes(4, 4, 2)),
     (32, Lanes(8, 4, 1)),
     (math.inf, Lanes(32, 4, 1)),

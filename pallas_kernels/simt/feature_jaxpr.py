@@ -13,9 +13,9 @@ import operator
 from functools import reduce
 
 import jax
-from jax.extend.core import ClosedJaxpr, Literal
+from jax.extend.core import ClosedJaxpr
 
-from .scalar_jaxpr import KINDS, NESTED, inner, lacks, literal, scalar
+from .scalar_jaxpr import KINDS, NESTED, inner, lacks, results_of, run, scalar
 
 _SAME_ORDER = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose"}
 _SUMS = {"reduce_sum", "dot_general"}
@@ -109,19 +109,13 @@ class Lanes:
         return self._results(fn, fn.closed, values)
 
     def _results(self, fn, closed, values):
-        known = dict(zip(closed.jaxpr.invars, values, strict=True))
-
-        def read(v):
-            return literal(self.k, v) if isinstance(v, Literal) else known[v]
-
-        for eqn in closed.jaxpr.eqns:
-            operands = [read(v) for v in eqn.invars]
+        def apply(k, eqn, operands):
             if eqn.primitive.name in NESTED:
-                results = self._results(fn, inner(eqn), operands)
-            else:
-                results = [self._result(fn, eqn, operands)]
-            known.update(zip(eqn.outvars, results, strict=True))
-        return [read(v) for v in closed.jaxpr.outvars]
+                return self._results(fn, inner(eqn), operands)
+            return [self._result(fn, eqn, operands)]
+
+        known = dict(zip(closed.jaxpr.invars, values, strict=True))
+        return results_of(self.k, closed, run(self.k, closed, known, apply))
 
     def _result(self, fn, eqn, operands):
         name, row = eqn.primitive.name, fn.is_row(eqn.outvars[0].aval)

@@ -280,10 +280,22 @@ def evaluate_words(k, closed, *words):
 
 def _results(k, closed, values, known):
     known = dict(zip(closed.jaxpr.invars, values, strict=True)) | _constants(k, closed) | known
+    return results_of(k, closed, run(k, closed, known, _apply))
+
+
+def run(k, closed, known, apply):
+    """`known`, values by variable, with what follows from them; apply(k, equation, operands) gives
+    the results of an equation."""
     for eqn in closed.jaxpr.eqns:
-        if eqn.outvars[0] not in known:
-            results = _apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
+        ready = all(isinstance(v, Literal) or v in known for v in eqn.invars)
+        if ready and eqn.outvars[0] not in known:
+            results = apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
             known.update(zip(eqn.outvars, results, strict=True))
+    return known
+
+
+def results_of(k, closed, known):
+    """The values of what a function returns."""
     return [_read(k, known, v) for v in closed.jaxpr.outvars]
 
 
@@ -298,11 +310,7 @@ def hoist(k, closed, *values):
     """Evaluates all that depends only on the values that are not None, ahead of a loop."""
     pairs = zip(closed.jaxpr.invars, values, strict=True)
     known = {var: value for var, value in pairs if value is not None} | _constants(k, closed)
-    for eqn in closed.jaxpr.eqns:
-        if all(isinstance(v, Literal) or v in known for v in eqn.invars):
-            results = _apply(k, eqn, [_read(k, known, v) for v in eqn.invars])
-            known.update(zip(eqn.outvars, results, strict=True))
-    return known
+    return run(k, closed, known, _apply)
 
 
 def _constants(k, closed):
@@ -313,11 +321,9 @@ def _constants(k, closed):
 
 
 def _read(k, known, v):
-    return literal(k, v) if isinstance(v, Literal) else known[v]
-
-
-def literal(k, v):
-    """A literal of a jaxpr as a value of a kernel `k`."""
+    """The value of a variable, or of a literal."""
+    if not isinstance(v, Literal):
+        return known[v]
     aval: Any = v.aval
     value = np.asarray(v.val, aval.dtype)
     return k.const(value.item(), KINDS[value.dtype.name])

@@ -27,7 +27,7 @@ import enum
 import functools
 from typing import Any
 
-from ..frontier.append import nth, range_count, store_each, write_ranges, write_row
+from ..frontier.append import nth, range_count, store_each, take_shares, write_ranges, write_row
 from ..simt.typed import one_by_one
 from .problem import MAX, Problem, Word
 from .rounds import Search, State
@@ -126,7 +126,9 @@ class AnyDegree(Search):
 
             return k.for_(0, total, 32 * unroll, stride, least)
 
-        return self._distributed(s, chunk, MAX)[0]
+        most = k.where(s.edges // LONG >= s.near, c.taken, 32)
+        taken = m.control, Word.TAKEN.at(s.turn)
+        return take_shares(k, s.near, most, self.warps, taken, chunk, MAX)[0]
 
     def row_of(self, s, v, mask):
         """Where the edges of vertices to be queued begin and end."""
@@ -135,27 +137,6 @@ class AnyDegree(Search):
     def end_of(self, label, vertex, start, end, mask):
         """Where the edges of a range end that can matter."""
         return end
-
-    def _distributed(self, s, chunk, *carry):
-        """carry = chunk(i, valid, *carry) for the ranges i of the near queue.
-
-        Each warp first takes an equal share; then warps take more by the word of TAKEN of this turn
-        until none is left: up to 32 in one step, or `c.taken` if ranges are long.
-        """
-        k = self.k
-        worker, workers = self.warps
-        most = k.where(s.edges // LONG >= s.near, self.c.taken, 32)
-        each = k.minimum((s.near + (workers - 1)) // workers, most)
-        shared_out = each * workers
-        more = (k.lane == 0) & (s.near > shared_out)
-
-        def some(at, *carry):
-            after = k.atomic("add", self.m.control, Word.TAKEN.at(s.turn), each, mask=more)
-            i = at + k.lane
-            carry = chunk(i, (k.lane < each) & (i < s.near), *carry)
-            return shared_out + k.shfl(after, 0), *k.as_tuple(carry)
-
-        return k.while_(lambda at, *carry: at < s.near, some, worker * each, *carry)[1:]
 
     def _relax(self, s, labels, near, weights, tails, least):
         """Lowers the labels of the heads `near`; all lanes of the warp take part."""

@@ -18,7 +18,7 @@ ROWS = {
     "one row": [500],
     "empty rows": [0] * 40,
 }
-SHAPE = ByLength(((2, Lanes(2, 3, 1, True)), (20, Stream(1, 2)), (0, Lanes(8, 2, 1))))
+SHAPE = ByLength(((2, Lanes(2, 3, 1, True)), (20, Stream(2)), (0, Lanes(8, 2, 1))))
 
 
 class _Sums(RowsInPieces):

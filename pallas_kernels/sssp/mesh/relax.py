@@ -10,6 +10,7 @@ sent one by one as they fall: there are no message buffers.
 
 import functools
 
+from ...frontier.append import take_shares
 from ...rows.flatten import flatten
 from ...simt.typed import Several, one_by_one
 
@@ -166,32 +167,18 @@ class Relaxing:
         self.k.store_vec(self.m.queue, at * 4, piece, mask=valid)
 
     def relax(self, turn, slot, pieces, low):
-        """Relaxes the listed pieces; returns the minimum of `low` and of the labels lowered here.
-
-        Each warp first takes its equal share, at most MAX_TAKEN pieces; then warps take as many
-        more at a time by control word slot + TAKEN until none is left.
-        """
+        """Relaxes the listed pieces; returns the minimum of `low` and of the labels lowered
+        here."""
         k, m = self.k, self.m
-        worker, workers = self.warps
-        each = k.minimum((pieces + (workers - 1)) // workers, MAX_TAKEN)
-        shared_out = each * workers
-        more = (k.lane == 0) & (pieces > shared_out)
-
         edges = functools.partial(self._edges, turn)
 
-        def some(at, low):
-            after = k.atomic("add", m.control, slot + TAKEN, each, mask=more)
-            i = at + k.lane
-            valid = (k.lane < each) & (i < pieces)
+        def some(i, valid, low):
             start, end, label, _ = k.load_vec(m.queue, i * 4, 4, mask=valid, cache="fresh")
             size = k.where(valid, end - start, 0)
-            low = flatten(k, start, size, (label,), edges, low, unroll=UNROLL)[0]
-            return shared_out + k.shfl(after, 0), low
+            return flatten(k, start, size, (label,), edges, low, unroll=UNROLL)
 
-        def going(at, low):
-            return at < pieces
-
-        return k.while_(going, some, worker * each, low)[1]
+        taken = m.control, slot + TAKEN
+        return take_shares(k, pieces, MAX_TAKEN, self.warps, taken, some, low)[0]
 
     def _edges(self, turn, places, valid, labels, low):
         k, m = self.k, self.m

@@ -208,7 +208,7 @@ def test_several_sources_of_a_graph_with_edges_of_length_0():
 
 
 @pytest.mark.parametrize("rule", [0, 1, 2])
-@pytest.mark.parametrize("shape", [None, Lanes(32, 2, 1, stream=True), Stream(1, 2)])
+@pytest.mark.parametrize("shape", [None, Lanes(32, 2, 1, stream=True), Stream(2)])
 def test_the_kernel_finds_the_first_tight_edge(shape, rule):
     A = random_graph(3, 0)
     rng = np.random.default_rng(3)

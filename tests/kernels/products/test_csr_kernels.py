@@ -93,7 +93,7 @@ def test_products(rows, dtype):
 
 
 @pytest.mark.parametrize(
-    "shape", [Lanes(1, 4, 2, True), Lanes(32, 3, 1, True), Stream(2, 1), Stream(1, 3)]
+    "shape", [Lanes(1, 4, 2, True), Lanes(32, 3, 1, True), Stream(1), Stream(3)]
 )
 @pytest.mark.parametrize("grid", [(1, 32), (1, 128), (40, 32)])
 def test_shapes_and_ctas(shape, grid):

@@ -1,8 +1,6 @@
 """How vertices choose a community: the weights to the communities of their neighbours, and the
 best of them."""
 
-from typing import NamedTuple
-
 from ..frontier.append import put
 
 PARTS = 2  # a vertex is drawn once in so many turns, on average; a power of two
@@ -14,19 +12,13 @@ EMPTY = -1
 COUNTS = 40
 
 
-class Sizes(NamedTuple):
-    """Vertices; slots of the hash table of a CTA."""
-
-    n: int
-    table: int
-
-
 class Looking:
     """Chooses moves; control words `word` and `word` + 1 count those of short and of long rows."""
 
-    def __init__(self, k, m, c):
-        self.k, self.m, self.c = k, m, c
-        self.keys, self.values = k.shared(c.table), k.shared(c.table)
+    def __init__(self, k, m, n, table):
+        """n: vertices; table: slots of the hash table of a CTA."""
+        self.k, self.m, self.n, self.table = k, m, n, table
+        self.keys, self.values = k.shared(table), k.shared(table)
         self.listed, self.best = k.shared(k.threads), k.shared(64)
         self.best_values = k.shared(32, "f32")
         self.factor = k.load(m.factor, 0, cache="nc")
@@ -51,11 +43,11 @@ class Looking:
 
     def look(self, turn):
         """Finds the moves of vertices with rows up to ROW."""
-        k, m, c = self.k, self.m, self.c
+        k, m = self.k, self.m
         mine = k.warp * 32
 
         def some(v):
-            valid = (v < c.n) & self._drawn(v, turn)
+            valid = (v < self.n) & self._drawn(v, turn)
             valid = valid & (k.load(m.due, v, mask=valid) != 0)
 
             def look():
@@ -69,7 +61,7 @@ class Looking:
 
             k.if_(k.any(valid), look)
 
-        k.spread_warps(c.n, some)
+        k.spread_warps(self.n, some)
 
     def _list(self, v, mask, mine):
         """Lists the vertices where `mask` holds in shared memory; returns their number."""
@@ -220,7 +212,7 @@ class Looking:
     def look_long(self, turn, long):
         """`look` for longer rows, one CTA each."""
         k, m = self.k, self.m
-        holds = self.c.table * FULL // 8
+        holds = self.table * FULL // 8
 
         def row(i):
             u = k.load(m.long, i, cache="fresh")
@@ -231,7 +223,7 @@ class Looking:
         k.for_(k.cta, long, k.ctas, row)
 
     def _by_cta(self, u, holds):
-        k, m, c = self.k, self.m, self.c
+        k, m, table = self.k, self.m, self.table
         begin, end = k.row(m.indptr, u)
         shares = (end - begin + (holds - 1)) // holds
         own, pull = self._own(u)
@@ -249,12 +241,12 @@ class Looking:
                 return self._better(found, to, weight, own, pull)
 
             k.sync()  # all threads have read `due` of u, or the slots of the share before
-            k.for_(k.thread, c.table, k.threads, clear)
+            k.for_(k.thread, table, k.threads, clear)
             k.sync()
-            many = lambda e: self._add(u, e, 0, c.table - 1, mine)  # noqa: E731
+            many = lambda e: self._add(u, e, 0, table - 1, mine)  # noqa: E731
             k.for_(begin + k.thread, end, k.threads, many)
             k.sync()
-            return k.for_(0, c.table, k.threads, slots, *found)
+            return k.for_(0, table, k.threads, slots, *found)
 
         found = k.const(EMPTY), k.const(0.0, "f32"), k.const(0)
         found = k.for_(0, shares, 1, one_share, *found)

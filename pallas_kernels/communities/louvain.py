@@ -29,7 +29,7 @@ import jax
 from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid, target
 from ..simt.launch import launch
-from .looking import COUNTS, PARTS, ROW, SLOTS, Looking, Sizes
+from .looking import COUNTS, PARTS, ROW, SLOTS, Looking
 
 TURNS = 48  # at most so many turns
 ENOUGH = 512  # ends once PARTS turns together move at most one in so many vertices
@@ -55,10 +55,9 @@ def moves(
     n, form = indptr.shape[0] - 1, grid.form()
     many = 2 if target().shared_bytes >= LARGE else 1
     table = many * SLOTS * (form["threads"] // 32)
-    c = Sizes(n, table)
 
     def kernel(k, m):
-        k.report(m.status, _Moves(k, m, c).run())
+        k.report(m.status, _Moves(k, m, n, table).run())
 
     out = launch(
         kernel,
@@ -92,7 +91,7 @@ class _Moves(Looking):
     def run(self):
         """Runs the turns; returns ok. The communities are in `m.group`."""
         k, m = self.k, self.m
-        (rows,) = k.spread_warps(self.c.n, self._start, 0)
+        (rows,) = k.spread_warps(self.n, self._start, 0)
         k.reduce("add", m.control, ROWS, k.warp_sum(rows), mask=k.lane == 0)
         counted = [(m.control, LONG), (m.control, ROWS)]
         ok, long, rows = k.grid_barrier(m.control, counted)
@@ -122,8 +121,8 @@ class _Moves(Looking):
     def _start(self, v, rows):
         """Puts every vertex into a community of its own, marks those with edges as due, and lists
         long rows."""
-        k, m, c = self.k, self.m, self.c
-        valid = v < c.n
+        k, m = self.k, self.m
+        valid = v < self.n
         begin, end = k.row(m.indptr, v, valid)
         k.store(m.group, v, v, mask=valid)
         k.store(m.sums, v, k.load(m.strength, v, mask=valid, cache="nc"), mask=valid)

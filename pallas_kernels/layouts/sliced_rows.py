@@ -35,7 +35,7 @@ LANES = 32
 THREAD_ROWS = (16, 128)  # bounds of `thread_row`: longer rows are summed by a warp
 WINDOW = 4096  # rows are sorted by length within windows of so many
 SEGMENTS = (512, 8192)  # bounds of the entries of a segment of a long row, which one warp sums
-ORDERS = ("degree", "breadth_first", "given")
+ORDERS = ("degree", "breadth_first")
 
 
 class Sizes(NamedTuple):
@@ -63,9 +63,9 @@ def prepare_pagerank(
     device of the graph.
 
     Vertices are numbered anew by `order`: "degree" (most gathered first: the shares of hubs stay in
-    the L1 cache), "breadth_first" (neighbours get similar numbers) or "given". Rows are ordered by
-    position: first those of more than `thread_row` entries, longest first, then the others in
-    slices of 32 rows of about equal length, one a lane.
+    the L1 cache) or "breadth_first" (neighbours get similar numbers). Rows are ordered by position:
+    first those of more than `thread_row` entries, longest first, then the others in slices of 32
+    rows of about equal length, one a lane.
 
     numbers int32[positions]: number of the row at each position, n for padding; vertices
     int32[positions]: the vertex, n for padding; entries int32[m]: numbers of in-neighbours, n for
@@ -78,7 +78,7 @@ def prepare_pagerank(
     `degree_sizes(in_indptr)`, if known.
     """
     if order not in ORDERS:
-        raise ValueError(f"`order` must be 'degree', 'breadth_first' or 'given'; got {order!r}.")
+        raise ValueError(f"`order` must be 'degree' or 'breadth_first'; got {order!r}.")
     in_indptr, in_indices = of_numbers(in_indptr), of_numbers(in_indices)
     if out_degree is not None:
         out_degree = of_numbers(out_degree)
@@ -158,9 +158,7 @@ def _sorted_rows(indptr, indices, out_degree, by_number, thread_row, segment, *,
     positions, those of long rows first.
     """
     xp, n = module_of(indptr), indptr.shape[0] - 1
-    if order == "given":
-        by_number = xp.arange(n, dtype=I32)
-    elif order == "degree":
+    if order == "degree":
         degree = count_of(indices, n) if out_degree is None else out_degree
         by_number = by_falling(degree)
     length = xp.diff(indptr)[by_number]
@@ -182,7 +180,7 @@ def _positions(length, order, thread_row):
     """Numbers of the rows in the order of their positions."""
     if order == "degree":  # any order of rows has good locality
         return by_falling(length)
-    # the other orders need similar numbers together: sort only within windows
+    # the other order needs similar numbers together: sort only within windows
     xp, is_long = module_of(length), length > thread_row
     window = (xp.cumsum(~is_long, dtype=I32) - 1) // WINDOW
     most = 1 << THREAD_ROWS[1].bit_length()

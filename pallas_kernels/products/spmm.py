@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..rows.columns import NARROW, Halves, Job, Product, Renamed, Tile, as_words, lanes_for
+from ..rows.columns import NARROW, Halves, Job, Product, Tile, as_words, lanes_for
 from ..simt.device import DEFAULT_GRID, Grid, most_ctas, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
@@ -97,10 +97,10 @@ def csr_spmm(
     parts *= 2 if config.log_sum else 1
     halves = Halves(narrow, thin, packed)
     job = Job(n, width, columns, ctas, tile, semiring, halves, config.log_sum, config.mixed)
-    kind, renamed = (Product, {}) if names is None else (Renamed, {"names": names})
+    operands = {"indptr": indptr, "indices": indices, "data": data, "x": dense.reshape(-1)}
     y = launch(
-        lambda k, m: kind(k, m, job).run(),
-        {"indptr": indptr, "indices": indices, "data": data, "x": dense.reshape(-1)} | renamed,
+        lambda k, m: Product(k, m, job).run(),
+        operands | ({} if names is None else {"names": names}),
         {
             "y": (n * width * (1 if thin else per_word), jnp.uint32 if thin else term),
             "parts": (parts, term),

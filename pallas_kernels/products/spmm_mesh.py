@@ -13,7 +13,7 @@ overlapped with that work; the last CTA of a device waits for the last ones of t
 
 import jax
 
-from ..rows.columns import Job, Renamed
+from ..rows.columns import Job, Product
 from ..simt.barrier import MeshBarrier
 from ..simt.device import DEFAULT_GRID, Grid, most_ctas
 from ..simt.launch import launch
@@ -63,7 +63,7 @@ def spmm(
     return out["y"].reshape(n, width), out["status"][0]
 
 
-class _OnMesh(Renamed):
+class _OnMesh(Product):
     """One launch."""
 
     def __init__(self, k, m, job, vertices, used):

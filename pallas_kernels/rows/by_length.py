@@ -4,12 +4,10 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..simt.typed import Value
-
-if TYPE_CHECKING:
-    from .merge_path import Shape
+from .merge_path import Shape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +16,7 @@ class ByLength:
     table of (largest mean length of a row, shape) that fits its rows. The last bound is ignored.
     """
 
-    table: "tuple[tuple[float, Shape], ...]"
+    table: tuple[tuple[float, Shape], ...]
 
     def shared_words(self, threads: int) -> int:
         return sum(shape.shared_words(threads) for _, shape in self.table)

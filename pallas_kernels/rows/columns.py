@@ -14,10 +14,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from ..simt.folds import Fold, LogSum
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 from ..simt.typed import Several, one_by_one
+from .folds import Fold, LogSum
 from .merge_path import place, search
 
 NARROW = {"bfloat16": "bf16", "float16": "f16"}  # two in a word; terms are float32
@@ -187,8 +187,11 @@ class Product:
         return found, k.where((places & 1) == 0, *k.unpack(words, self.job.halves.data))
 
     def _row_of(self, j):
-        """Which row of x column j stands for; -1: none."""
-        return self.k.where(self.k.below(j, self.job.columns), j, -1)
+        """Which row of x column j stands for, by `names` if there are such; -1: none."""
+        k, names = self.k, self.g.names
+        if names is not None:
+            j = k.load(names, j, mask=k.below(j, names.size), other=-1, cache="nc")
+        return k.where(k.below(j, self.job.columns), j, -1)
 
     def _batch(self, base, fetched, b, clean, state):
         """Combines `unroll` entries from base + b on, after loading their rows of x together."""
@@ -312,13 +315,3 @@ class Product:
         acc = self._load_part(head, 1, None)
         acc = k.for_(head + 1, tail + 1, AHEAD, some, *acc)
         self._store(r, acc, k.const(True, "i1"))
-
-
-class Renamed(Product):
-    """With `names`: which row of x each column stands for."""
-
-    def _row_of(self, j):
-        names = self.g.names
-        return super()._row_of(
-            self.k.load(names, j, mask=self.k.below(j, names.size), other=-1, cache="nc")
-        )

@@ -18,12 +18,12 @@ fit it, else from memory; 4 nse of columns; q and y once: bound by L2 or memory.
 """
 
 import functools
-import math
 import operator
 
 import jax
 import jax.numpy as jnp
 
+from ...rows.folds import LOG2E
 from ...rows.merge_path import place, search
 from ...simt.feature_jaxpr import Lanes
 from ...simt.launch import launch
@@ -31,7 +31,6 @@ from ...simt.primitives import CONTROL_WORDS
 from ...simt.typed import Several
 from .job import SCHEDULE, Operands, Schedule, Score, job_of
 
-LOG2E = math.log2(math.e)
 LOWEST = float("-inf")
 
 

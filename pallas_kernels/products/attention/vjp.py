@@ -18,9 +18,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ...rows.folds import LOG2E
 from ...simt.launch import launch
 from ...simt.typed import one_by_one
-from .forward import LOG2E, Attention
+from .forward import Attention
 from .job import Operands, Schedule, Score, job_of, padded
 
 # Neighbouring lanes add 16 bytes each to the same sectors, also if they read 16-bit floats.

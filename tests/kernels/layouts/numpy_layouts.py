@@ -153,8 +153,8 @@ def prepare_pagerank(
     """Arrays for `pagerank(..., prepared=)`, from the CSR of A transposed (in-edges).
 
     Vertices are numbered anew by `order`: "degree" (most gathered first: the shares of hubs stay in
-    the L1 cache), "breadth_first" (neighbours lie near each other) or "given". Rows stand at
-    positions: first those of more than `thread_row` entries, longest first, then the others in
+    the L1 cache) or "breadth_first" (neighbours lie near each other). Rows stand at positions:
+    first those of more than `thread_row` entries, longest first, then the others in
     slices of 32 rows of about equal length, one a lane.
 
     numbers int32[positions]: number of the row there, n for padding; vertices int32[positions]: the
@@ -230,9 +230,7 @@ def _numbering(order, in_indptr, in_indices, out_degree):
         return np.argsort(-out_degree, kind="stable").astype(np.int32)
     if order == "breadth_first":
         return breadth_first_order(in_indptr, in_indices)
-    if order == "given":
-        return np.arange(len(out_degree), dtype=np.int32)
-    raise ValueError(f"`order` must be 'degree', 'breadth_first' or 'given'; got {order!r}.")
+    raise ValueError(f"`order` must be 'degree' or 'breadth_first'; got {order!r}.")
 
 
 def _positions(length, order, thread_row):

@@ -91,7 +91,7 @@ def test_bfs_and_sssp(name, renumber, xp):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("order", ["degree", "breadth_first", "given"])
+@pytest.mark.parametrize("order", ["degree", "breadth_first"])
 @pytest.mark.parametrize("thread_row", [None, 4])
 def test_sliced_rows(name, order, thread_row, xp):
     graph, prepare = graph_of(name), by(xp, prepare_pagerank)

@@ -15,7 +15,7 @@ from pallas_kernels.simt.device import Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 
-ORDERS = ("degree", "breadth_first", "given")
+ORDERS = ("degree", "breadth_first")
 
 
 def matrix(graph, weighted, seed=0):

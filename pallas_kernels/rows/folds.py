@@ -5,7 +5,7 @@ A state is a flat list of kernel values, `held` of them.
 
 import math
 
-from .scalar_jaxpr import evaluate
+from ..simt.scalar_jaxpr import evaluate
 
 LOG2E = math.log2(math.e)
 

@@ -128,7 +128,7 @@ def compare(title, graph, sizes, batch, of, repeat):
     place = row // states, row % states, col % states
     for name in {"gradient", "best"} & {*of}:
         theirs = functions[f"dense scan, {name}"](dense[:1])[(0, *place)]
-        np.testing.assert_allclose(functions[f"closure, {name}"](w)[0], theirs, 1e-3, 1e-5)
+        np.testing.assert_allclose(functions[f"closure, {name}"](w)[0], theirs, 5e-3, 1e-5)
     print(f"{title}: {steps} steps, {states} states, {A.nse} arcs, batch {batch} (dense: {lanes}), "
           f"{jax.devices()[0].device_kind}", flush=True)  # fmt: skip
     least = timed(functions, args, repeat)

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
-from ..._core.eager.arrays import is_eager, to_device
+from ..._core.eager.arrays import is_eager, on_gpu, to_device
 from ..._core.indices import LIMIT
 from ..._core.loops import scan, while_going
 from ..._core.pytree import is_concrete, result_tuple
@@ -137,7 +137,7 @@ def _solved(semiring: Semiring, T: Tuples, x0: Any, star: Any, until: Any) -> Cl
         if found is not None:
             pieces, deep = found
             params, places = (semiring, T.values, x0), T.places
-            if pieces.first is not None and jvp.serves(*params):
+            if (pieces.first is not None or on_gpu(places)) and jvp.serves(*params):
                 still = (p if is_concrete(p) else lax.stop_gradient(p) for p in params)
                 x = levels.evaluate(*still, pieces)
                 x = jvp.solution(lambda: (places, pieces), params, x)

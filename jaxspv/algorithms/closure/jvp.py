@@ -66,16 +66,22 @@ def _tangent(graph, primals, tangents):
     terms, dots = jvp_of_perturbed(lambda s, v: term(s, v, held), primal, tuple(dots))
     by_held = jax.jvp(lambda v: term(*primal, v), (held,), (jnp.ones_like(held),))[1]
     totals = jnp.where(valid, take(x, target), terms)
-    shares = add.weighted(by_held, terms, totals)
 
     def summed(v):
         return segment_sums(v, target, count=n, sorted=False)
+
+    shares = add.weighted(by_held, terms, totals)
 
     def by_levels(pieces):
         return lambda _, b: levels.evaluate(plus_times, shares, b, pieces)
 
     b = summed(add.weighted(dots, terms, totals))
     b = b if is_zero(dot) else b + add.weighted(dense_tangent(dot), x0, x)
+    if add.sums_exponentials:  # weights have the sum 1; x is rounded, which many levels multiply
+        mass = summed(add.weighted(jnp.ones_like(terms), terms, totals))
+        mass = lax.stop_gradient(mass + add.weighted(jnp.ones_like(x), x0, x))
+        mass = jnp.where(mass > 0, mass, 1)
+        shares, b = shares / take(mass, target), b / mass
     back = plan(T.T)
     assert back is not None, "the transpose of an acyclic graph has cycles"
     rest = lambda v: v - summed(shares * gather(v, source))  # noqa: E731

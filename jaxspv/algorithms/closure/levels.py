@@ -76,6 +76,7 @@ sums = Operation(
     ),
     internal=True,
 )
+sums.gpu_forms_in(f"{__package__}.gpu")
 
 
 def _in_lanes(size, in_batched, semiring, values, x0, pieces, where, *, known):

@@ -49,7 +49,8 @@ def evaluate(semiring: Any, values: Any, x0: Any, pieces: Pieces) -> Any:
     full = bool((slot >= 0).all())
     run = int(slot[0]) if full and slot.size and bool((np.diff(slot) == 1).all()) else None
     rows = None if pieces.rows is None else tuple((int(a), int(b)) for a, b in pieces.rows)
-    known = Known(width, rows, full, run, _is_zero(semiring, x0, later))
+    once = pieces.segment is None  # else edges of a vertex may be in several pieces
+    known = Known(width, rows, full, run, once and _is_zero(semiring, x0, later))
     where = None
     if run is None:
         where = np.full(jax.tree.leaves(values)[0].shape[0], slot.size, np.int32)
@@ -107,7 +108,8 @@ def _sums(semiring, values, x0, pieces, where, *, known, axes=1):
     """
     add, n, width = semiring.add, jax.tree.leaves(x0)[0].shape[0], known.width
     lanes = axes - 1
-    in_place = axes > 1 and situation().platforms == {"cpu"}
+    on_cpu = situation().platforms == {"cpu"}
+    in_place = bool(lanes) and on_cpu
     zero = add.like(jax.tree.map(lambda v: jax.ShapeDtypeStruct((n, *v.shape[axes:]), v.dtype), x0))
     pieces, where = lax.optimization_barrier((pieces, where))  # constants are not folded
     edges = None
@@ -134,6 +136,9 @@ def _sums(semiring, values, x0, pieces, where, *, known, axes=1):
         terms = terms if known.full else choose(valid, terms, zero)
         if known.rows is None:
             return reduce(terms, 0)
+        if on_cpu and not lanes and add.by_segments is not None:
+            columns = [np.tile(np.arange(many), count) for count, many in known.rows]
+            return add.segment_reduce(terms, np.concatenate(columns).astype(np.int32), width)
         parts = _in_rows(known.rows, terms)
         if not add.sums_exponentials:
             return _by_rows(parts, joined, reduce, in_place)
@@ -197,7 +202,11 @@ def _by_rows(parts: Sequence[Any], joined: Any, reduce: Any, in_place: bool) -> 
         in_place: the first row is updated by each group, which XLA on a CPU vectorises if values
             have lanes. Else from the last group on, which a GPU joins in few kernels.
     """
-    sums = [reduce(part, 0) for part in parts]
+    counts = [jax.tree.leaves(part)[0].shape[0] for part in parts]
+    sums = [
+        reduce(part, 0) if count > 1 or in_place else jax.tree.map(lambda v: v[0], part)
+        for part, count in zip(parts, counts, strict=True)
+    ]
     widths = [jax.tree.leaves(v)[0].shape[0] for v in sums]
     if in_place:
         found = sums[0]

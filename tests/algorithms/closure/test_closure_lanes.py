@@ -1,0 +1,61 @@
+"""Closures of values with and without lanes, in every kind of pieces, against an inverse."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxspv as jsp
+from jaxspv.algorithms.closure.pieces import plan
+from jaxspv.ops.tuples.common import as_tuples
+
+
+def layers(steps, states):
+    return np.kron(np.eye(steps, k=1), np.ones((states, states))) > 0
+
+
+def scattered(n, edges):
+    """A random acyclic pattern whose vertices have few edges, and in no order."""
+    rng = np.random.default_rng(0)
+    D = np.triu(rng.random((n, n)) < edges / n, 1)
+    order = rng.permutation(n)
+    return D[np.ix_(order, order)]
+
+
+def hubs(n):
+    """All vertices lead to two of them."""
+    D = np.triu(np.random.default_rng(0).random((n, n)) < 1 / n, 1)
+    D[: n // 2, n // 2] = D[:-1, -1] = True
+    return D
+
+
+KINDS = {"layers": layers(4, 3), "rows": scattered(40, 3), "edges": hubs(60)}
+
+
+@pytest.mark.parametrize("family", ["log_plus", "entropy"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_lanes(family, kind):
+    D = KINDS[kind]
+    A = jsp.from_dense(D.astype(np.float32))
+    found = plan(as_tuples("A", A))
+    assert found is not None
+    pieces = found[0]
+    taken = "layers" if pieces.first is None else "edges" if pieces.rows is None else "rows"
+    assert taken == kind
+    W = np.random.default_rng(1).uniform(0.1, 0.5, (3, *D.shape)) * D
+    start = int(np.flatnonzero(~D.any(0) & D.any(1))[0])
+    want = np.array([np.linalg.inv(np.eye(len(D)) - w)[start] for w in W])
+    entropy = jsp.semirings.entropy()
+
+    def sums(w):
+        if family == "log_plus":
+            return jnp.exp(jsp.closure(A.with_data(w), family, start=start).x)
+        return jnp.exp(jsp.closure(A.with_data(entropy.lift(w)), entropy, start=start).x[0])
+
+    w = jnp.log(jnp.asarray(W[:, *A.rowcol()], jnp.float32))
+    close = {"rtol": 1e-5, "atol": 1e-7}
+    np.testing.assert_allclose(jax.vmap(sums)(w), want, **close)
+    np.testing.assert_allclose(jax.vmap(sums)(w[:1]), want[:1], **close)
+    np.testing.assert_allclose(sums(w[1]), want[1], **close)
+    both = jax.vmap(jax.vmap(sums))(jnp.stack([w, w[::-1]]))
+    np.testing.assert_allclose(both, np.stack([want, want[::-1]]), **close)

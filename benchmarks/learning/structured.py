@@ -66,7 +66,8 @@ def compare(python: str, peer: str, sizes: tuple[int, int, int], batch: int, rep
         inputs = {"dense": jax.vmap(dense_of(A, steps, states))(w), "k": K}
     theirs = answers(python, peer, repeat, **inputs)
     print(
-        f"{steps} steps, {states} states, {A.nse} arcs, batch {batch}, {jax.devices()[0].device_kind}"
+        f"{steps} steps, {states} states, {A.nse} arcs, batch {batch}, "
+        f"{jax.devices()[0].device_kind}"
     )
     for name, f in questions(A, first, last).items():
         if name not in theirs:

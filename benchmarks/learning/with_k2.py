@@ -2,7 +2,8 @@
 
     PYTHON with_k2.py INPUT.npz OUTPUT.npz REPEAT
 
-INPUT has `row`, `col`, `weights` (batch, by row) and `first`, `last`; OUTPUT the values and least times.
+INPUT has `row`, `col`, `weights` (batch, by row) and `first`, `last`; OUTPUT the values and least
+times.
 """
 
 import sys

@@ -138,8 +138,8 @@ def _solved(semiring: Semiring, T: Tuples, x0: Any, star: Any, until: Any) -> Cl
             pieces, deep = found
             params, places = (semiring, T.values, x0), T.places
             if (pieces.first is not None or on_gpu(places)) and jvp.serves(*params):
-                still = (p if is_concrete(p) else lax.stop_gradient(p) for p in params)
-                x = levels.evaluate(*still, pieces)
+                by, values, at = (p if is_concrete(p) else lax.stop_gradient(p) for p in params)
+                x = levels.evaluate(by, values, at, pieces)
                 x = jvp.solution(lambda: (places, pieces), params, x)
             else:
                 x = levels.evaluate(*params, pieces)

@@ -75,12 +75,12 @@ def plan(T: Tuples) -> tuple[Pieces, int] | None:
 def cut(source: np.ndarray, target: np.ndarray, slot: np.ndarray, level: np.ndarray) -> Pieces:
     """The pieces of an acyclic graph; `level` (n,) is above that of all sources."""
     by_target = np.lexsort((source, target))
-    edges = tuple(v[by_target] for v in (source, target, slot))
-    if (found := _cut_by_layers(*edges, level)) is not None:
+    source, target, slot = (v[by_target] for v in (source, target, slot))
+    if (found := _cut_by_layers(source, target, slot, level)) is not None:
         return found
-    if (found := _cut_by_rows(*edges, level)) is not None:
+    if (found := _cut_by_rows(source, target, slot, level)) is not None:
         return found
-    return _cut_by_edges(*edges, level)
+    return _cut_by_edges(source, target, slot, level)
 
 
 def _cut_by_layers(source, target, slot, level) -> Pieces | None:
@@ -104,7 +104,9 @@ def _cut_by_layers(source, target, slot, level) -> Pieces | None:
         return None
     whole = deep == width and bool(np.all(common[1:] == np.arange(width)))
     place = level * width + offset
-    return _narrow(Pieces(vertex, None if whole else common[1:], slots[1:], *[None] * 3, place))
+    return _narrow(
+        Pieces(vertex, None if whole else common[1:], slots[1:], None, None, None, place)
+    )
 
 
 def _cut_by_rows(source, target, slot, level) -> Pieces | None:

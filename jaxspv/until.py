@@ -204,7 +204,7 @@ def iteration_limit(name: str, k: Any) -> Any:
         TypeError: it is no integer.
         ValueError: it is negative.
     """
-    if is_concrete(k) and jnp.ndim(k) == 0:
+    if is_concrete(k) and np.ndim(k) == 0:
         if isinstance(k, bool) or not jnp.issubdtype(np.asarray(k).dtype, jnp.integer):
             raise TypeError(f"`{name}` must be an integer; got {k!r}.")
         if int(k) < 0:

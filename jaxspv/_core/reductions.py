@@ -330,7 +330,8 @@ def _logsumexp_of_segments(
 
 
 def _softmax(tangents: Array, terms: Array, totals: Array) -> Array:
-    level = jnp.where(terms == totals, 0, terms - totals)
+    alone = terms == totals  # `debug_nans` would see inf - inf
+    level = jnp.where(alone, 0, terms - jnp.where(alone, 0, totals))
     return tangents * jnp.exp(jnp.where(terms > -jnp.inf, level, -jnp.inf))
 
 

@@ -129,7 +129,7 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
     for name, index in zip("ij", indices, strict=False):
         check_distinct(name, index)
     local = tuple(x.size for x in indices if not (x.point and C.ndim == 2))
-    scalar = not isinstance(value, Stored) and jnp.ndim(value) == 0
+    scalar = not isinstance(value, Stored) and np.ndim(value) == 0
     value = number("value", value, C.dtype) if scalar else operand("value", value)
     if not scalar and value.shape != local and not (local == () and value.shape == (1,)):
         raise ValueError(f"`value` must be a scalar or have shape {local}; got {value.shape}.")

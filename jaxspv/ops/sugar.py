@@ -147,12 +147,12 @@ def matmul(A: Any, other: Any) -> Any:
     other = other if _known(other) else ours(other)
     if isinstance(other, (SparseMatrix, Graph)):
         return mxm(A, other)
-    if is_dense(other) and jnp.ndim(other) >= 2:
+    if is_dense(other) and np.ndim(other) >= 2:
         return mxm(A, jnp.asarray(other))
     return mxv(A, other)
 
 
 def rmatmul(A: Any, other: Any) -> Any:
-    if is_dense(other) and jnp.ndim(other) >= 2:
+    if is_dense(other) and np.ndim(other) >= 2:
         return mxm(jnp.asarray(other), A)
     return vxm(other, A)

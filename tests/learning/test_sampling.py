@@ -212,7 +212,7 @@ def undirected(edges, n):
     return jsp.from_edges(np.r_[i, j], np.r_[j, i], shape=(n, n), nse=2 * len(edges) + 3)
 
 
-@pytest.mark.parametrize(("p", "q"), [(1, 1), (0.25, 4), (4, 0.5)])
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (0.25, 4), (4, 0.5), (4, 1e-6)])
 def test_steps_have_the_odds_of_node2vec(p, q):
     A = undirected(TRIANGLES, 7)
     D = np.asarray(A.todense()) > 0

@@ -330,3 +330,12 @@ def test_nothing_stored(shape):
     assert int(jsp.reduce(M, axis=1).count) == 0 and float(jsp.reduce(M)) == 0
     assert jsp.kron(M, A).shape == (3 * shape[0], 4 * shape[1])
     assert int(jsp.assign(M, 2.0).count) == shape[0] * shape[1]
+
+
+def test_lists_where_arrays_are_meant():  # a DeprecationWarning of JAX, which is an error in tests
+    D = np.array([[1.0, 0, 2], [0, 3, 0], [0, 0, 4]], np.float32)
+    A, x, row = jsp.from_dense(D), [1.0, 2, 3], [5.0, 6, 7]
+    np.testing.assert_array_equal(A @ x, D @ x)
+    np.testing.assert_array_equal(x @ A, x @ D)
+    D[0] = row
+    np.testing.assert_array_equal(jsp.assign(A, row, 0).todense(), D)

@@ -49,7 +49,8 @@ def random_walk(
 
     Cost: O(length) for each walk; with p or q by rejection, `max / min` of (1/p, 1, 1/q) trials
     a step, each a binary search in a row. A step without an accepted trial in 24 times as many
-    (odds of e^-24; 4,096 at most) takes the last one, so that no loop is endless.
+    (odds of e^-24; 4,096 at most) draws one of the trials by their biases, so that no loop is
+    endless: where the bias is extreme, neighbours that no trial proposed are left out.
 
     Source: Grover, Leskovec, "node2vec: scalable feature learning for networks", KDD 2016.
 
@@ -90,11 +91,14 @@ def _neighbour(G: Graph, first: Array, degree: Array, draw: Array) -> Array:
 
 
 def _biased(key, G: Graph, before, first, degree, p, q) -> Array:
-    """A uniform neighbour, accepted with odds in proportion to its bias; again until it is."""
-    most = max(1 / p, 1.0, 1 / q)
-    # the number of 31-bit draws that a probability takes
-    back, near, away = (jnp.uint32(round(odds / most * 2**31)) for odds in (1 / p, 1.0, 1 / q))
-    trials = min(math.ceil(MISSED * most / min(1 / p, 1.0, 1 / q)), MOST_TRIALS)
+    """A uniform neighbour, accepted with odds in proportion to its bias; again until it is.
+
+    Where none is, the trial of the least `wait` / bias: that race is won in proportion to biases.
+    """
+    biases = np.array([1 / p, 1.0, 1 / q])  # of the way back, to a common neighbour, away
+    most = biases.max()
+    limits = np.round(biases / most * 2**31).astype(np.uint32)  # of 31-bit draws
+    trials = min(math.ceil(MISSED * most / biases.min()), MOST_TRIALS)
     low, count = rows_of(G, before)
 
     def adjacent(x):
@@ -102,15 +106,18 @@ def _biased(key, G: Graph, before, first, degree, p, q) -> Array:
         return (slot < low + count) & (take(G.out.indices, slot) == x)
 
     def trial(state):
-        k, x, done = state
+        k, x, done, least = state
         where, odds = bits(jax.random.fold_in(key, k), (2, *first.shape))
         other = _neighbour(G, first, degree, where)
-        limit = jnp.where(other == before, back, jnp.where(adjacent(other), near, away))
-        accepted = (before >= G.n) | ((odds >> 1) < limit)
-        return k + 1, jnp.where(done, x, other), done | accepted
+        kind = jnp.where(other == before, 0, jnp.where(adjacent(other), 1, 2))
+        accepted = (before >= G.n) | ((odds >> 1) < jnp.asarray(limits)[kind])
+        wait = (~odds >> 1) / jnp.asarray(biases / biases.min(), jnp.float32)[kind]
+        better = ~done & (accepted | (wait < least))
+        return k + 1, jnp.where(better, other, x), done | accepted, jnp.minimum(wait, least)
 
     def some_left(state):
         return (state[0] < trials) & batch_any(jnp.any(~state[2]))
 
-    start = jnp.int32(0), jnp.full_like(first, G.n), degree == 0
+    none = jnp.full_like(first, G.n)
+    start = jnp.int32(0), none, degree == 0, jnp.full(first.shape, jnp.inf, jnp.float32)
     return while_loop(some_left, trial, start)[1]

@@ -174,6 +174,13 @@ def test_debug_nans_and_x64_are_seen():
     assert (A @ X).dtype == jnp.float32
 
 
+def test_debug_nans_pass_gradients_of_what_is_not_reached():
+    two = jsp.from_edges([0, 2, 2, 3], [1, 3, 4, 4], jnp.ones(4), shape=(5, 5))
+    with jax.debug_nans(True):
+        g = jax.grad(lambda d: jsp.closure(two.with_data(d), "log_plus", start=0).x[1])(two.data)
+    assert g.tolist() == [1, 0, 0, 0]
+
+
 STRICT = CALLS | {
     "vmap of bfs": lambda A, s: jax.vmap(lambda t: jsp.bfs(A, t).levels)(jnp.arange(4)),
     "products": lambda A, s: jsp.ewise_add(A @ A, A).todense(),

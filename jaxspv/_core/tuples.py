@@ -150,6 +150,12 @@ def differing_law(op: Callable[..., Any], identity: Any, samples: Any) -> str | 
     return None
 
 
+def commutes(op: Callable[..., Any], samples: Any) -> bool:
+    """Whether `op` gives the same for two samples in either order."""
+    others, each = jax.tree.map(lambda s: jnp.roll(s, 1, 0), samples), jax.vmap(op)
+    return _alike(each(samples, others), each(others, samples))
+
+
 def random_values(identity: Any, count: int = 15) -> Any:
     """Samples in the structure of `identity`, which is among them."""
     random = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.pytree import is_concrete, named
-from .._core.tuples import Constant, differing_law, random_values
+from .._core.tuples import Constant, commutes, differing_law, random_values
 from ..shapes import Number
 from . import operators
 from .laws import broken_law
@@ -90,8 +90,12 @@ def _of_tuples(op: BinaryOp, identity: Any, name: Any, idempotent: bool, check: 
             f"`op` must join two tuples or vectors like {identity!r}; {op!r} raises "
             f"{type(error).__name__}: {error}.".splitlines()[0]
         ) from error
-    _refuse(differing_law(op, constant.value, random_values(constant.value)) if check else None)
-    return Monoid(op, constant, name=name or op.name, idempotent=idempotent)
+    ordered = False
+    if check:
+        samples = random_values(constant.value)
+        _refuse(differing_law(op, constant.value, samples))
+        ordered = not commutes(op, samples)
+    return Monoid(op, constant, name=name or op.name, idempotent=idempotent, ordered=ordered)
 
 
 def _refuse(broken: str | None) -> None:

@@ -109,8 +109,9 @@ def _at_places(A, dense, op, *, flip) -> Any:
         jnp.zeros_like(k) if extent == 1 else jnp.minimum(k, max(extent - 1, 0))
         for k, extent in zip(e.keys, spread.shape, strict=True)
     )
-    is_valid = jnp.where(e.valid(), take(spread.reshape(-1), row * spread.shape[1] + col), 1)
-    x, y = (is_valid, e.values(1)) if flip else (e.values(1), is_valid)
+    factor = take(spread.reshape(-1), row * spread.shape[1] + col)
+    factor = jnp.where(e.valid(), factor, jnp.ones((), dense.dtype))
+    x, y = (factor, e.values(1)) if flip else (e.values(1), factor)
     return at_places_of(A, e, op(x, y))
 
 

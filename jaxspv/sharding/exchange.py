@@ -166,6 +166,16 @@ def on_mesh(
     )(arrays, *operands)
 
 
+def averaged(G: Any, x: Array) -> Array:
+    """x, which every device holds; inside of the caller's `shard_map` its cotangents are averaged.
+
+    There each device has a part of a cotangent, and a loop over it would end at different steps.
+    """
+    axes = G.part.axes
+    inside = set(axes) <= set(jax.sharding.get_abstract_mesh().manual_axes)
+    return lax.pmean(x, axes) if inside else x
+
+
 def filled(x: Any, at: Array, fill: Any = 0) -> Any:
     """`x[at]` of every leaf; `fill` where an index is out of range."""
 

@@ -92,6 +92,11 @@ class ShardedGraph(Products):
         """How each of its arrays is sharded."""
         return self.part.spec
 
+    @property
+    def places_here(self) -> tuple[int, ...]:
+        """(R, C, places) of row-sharded arrays; inside of a `shard_map` (1, 1, places)."""
+        return *self.indptr.shape[:2], self.part.places
+
     def with_data(self, data: Any) -> Any:
         """The same pattern with new values, in the order of `data`. Traceable.
 
@@ -139,8 +144,7 @@ class ShardedGraph(Products):
         Raises:
             ValueError: it has not the places of this graph.
         """
-        places = (*self.part.grid, self.part.places)
-        if jnp.shape(x)[:3] != places:
+        if jnp.shape(x)[:3] != (places := self.places_here):
             raise ValueError(f"`x` must have shape {places} and more; got {jnp.shape(x)}.")
         return on_mesh(lambda local, x: local.everywhere(x), self, values=x)
 

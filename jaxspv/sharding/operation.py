@@ -49,7 +49,7 @@ def whole(G: ShardedGraph, x: Any) -> Array:
 
 def is_row_sharded(G: ShardedGraph, x: Any) -> bool:
     """Whether x has the shape of a row-sharded vector or matrix, as `G.deal` gives it."""
-    return np.shape(x)[:3] == (*G.part.grid, G.part.places) and np.ndim(x) in (3, 4)
+    return np.shape(x)[:3] == G.places_here and np.ndim(x) in (3, 4)
 
 
 def placed(G: ShardedGraph, x: Any) -> Array:

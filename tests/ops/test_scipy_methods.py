@@ -199,3 +199,12 @@ def test_means_of_a_dtype_are_taken_before_they_are_rounded(dtype, axis):
         wanted = (values.astype(np.float64).mean(axis=axis)).astype(dtype)
         assert got.dtype == dtype
         np.testing.assert_allclose(got, wanted, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.float32])
+def test_a_matrix_times_an_array_has_the_dtype_of_numpy(dtype):
+    stored, array = np.array([[True, False], [True, True]]), np.array([[1, 1], [0, 1]], dtype)
+    got = [(jsp.from_dense(stored) * array), array * jsp.from_dense(stored)]
+    for product in got:
+        assert product.dtype == (stored * array).dtype
+        np.testing.assert_array_equal(product.todense(), stored * array)

@@ -1,4 +1,5 @@
-"""Checks of vectors and matrices that lie with their vertices; `program.py` runs them."""
+"""Checks of vectors and matrices that lie with their vertices, and of sharded graphs inside of the
+caller's own `shard_map`; `program.py` runs them."""
 
 import functools
 
@@ -6,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 from sharded_calls import exact, refused, same
 
 import jaxspv as jsp
@@ -92,3 +94,47 @@ def kernels(mesh_of, A, rng):
         for run, operand in ((in_chunks, G.deal(X)), (in_place, X)):
             got = jax.jit(functools.partial(run, **how))(G, operand, as_semiring(semiring))
             exact(G.gather(got), want)
+
+
+def inside(mesh_of, A):
+    """Row-sharded arrays there; the derivative of PageRank, whose solver must end everywhere."""
+    rng, dense = np.random.default_rng(0), np.asarray(A.todense(), float)
+    n = A.shape[0]
+    weights, X = rng.random(n), np.asarray(rng.integers(0, 5, (n, 2)), np.float32)
+    row, col = (np.asarray(v)[: int(A.nnz)] for v in A.rowcol())
+
+    def loss(matrix):
+        total = matrix.sum(1)
+        share = np.divide(matrix, total[:, None], where=total[:, None] > 0, out=0 * matrix)
+        share[total == 0] = 1 / n
+        return weights @ np.linalg.solve(np.eye(n) - 0.85 * share.T, np.full(n, 0.15 / n))
+
+    for name in ("two", "blocks"):
+        mesh, spec = mesh_of(name)
+        G = jsp.shard(A, mesh, spec)
+        how = {"mesh": mesh, "in_specs": (G.spec, P()), "out_specs": P(), "check_vma": False}
+        products = jax.shard_map(lambda G, X: G.gather(G @ G.deal(X)), **how)
+        same(jax.jit(products)(G, X), dense @ X)
+        ranks = jax.shard_map(lambda G, w: jsp.pagerank(G, tol=1e-7).scores @ w, **how)
+        slope = jax.jit(jax.grad(lambda d, G=G, f=ranks: f(G.with_data(d), weights)))(G.data)
+        slope = np.asarray(G.with_data(slope).unshard().data)
+        for k in rng.choice(row.size, 9, replace=False):
+            there = np.zeros_like(dense)
+            there[row[k], col[k]] = 1e-4
+            want = (loss(dense + there) - loss(dense - there)) / 2e-4
+            assert abs(slope[k] - want) < 1e-5 + 1e-2 * abs(want), (k, slope[k], want)
+    ordered(G)
+
+
+def ordered(G):
+    """`add` that does not commute, a matrix that lacks entries."""
+    ends = jnp.arange(5)
+    cut = jax.jit(lambda i: jsp.from_edges(i, i, shape=(9, 9), nse=3))(ends)
+    chain = jsp.monoid(lambda p, q: (p[0] * q[0], p[0] * q[1] + p[1]), (1, 0))
+    ring, x = jsp.semiring(chain, lambda a, x: a), (jnp.ones(G.n), jnp.ones(G.n))
+    maps = G.with_data((G.data, G.data))
+    cases = (
+        (ValueError, "lacks entries", lambda: jsp.shard(cut, G.part.mesh)),
+        (NotImplementedError, "does not commute", lambda: jsp.mxv(maps, x, ring)),
+    )
+    refused(cases)

@@ -321,6 +321,7 @@ CHECKS |= {
 }
 CHECKS |= {"paths": lambda: paths.paths(mesh_of, several())}
 CHECKS |= {"tuples": lambda: tuples.tuples(mesh_of, several())}
+CHECKS |= {"inside": lambda: features.inside(mesh_of, several())}
 CHECKS |= {"stars": stars, "dealt": lambda: features.dealt(mesh_of, several())}
 CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)

@@ -34,6 +34,7 @@ CHECKS = (
         "stars",
         "dealt",
         "tuples",
+        "inside",
     ),
 )
 

@@ -15,7 +15,7 @@ from ..._core.platforms import using
 from ..._core.pytree import is_concrete
 from ..._core.reductions import sum_in_double
 from ...algebra.monoids import plus
-from ...sharding.exchange import Local, on_mesh
+from ...sharding.exchange import Local, averaged, on_mesh
 from ...sharding.graph import ShardedGraph
 from ...sharding.operation import extreme_weights, mesh_op, one_kernel_refused
 from ..common.status import finished
@@ -48,7 +48,7 @@ def _tangent(primals, tangents, result):
             def body(local, *vectors):
                 return local.everywhere(piece_of(local, *map(local.piece, vectors)))
 
-            return on_mesh(body, G.with_data(data), *vectors)
+            return on_mesh(body, G.with_data(data), *(averaged(G, v) for v in vectors))
 
         return on
 

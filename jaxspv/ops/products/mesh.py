@@ -153,7 +153,7 @@ def _multiply_row_sharded(
     name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
 ) -> Array:
     if not is_row_sharded(G, x) or (flip and np.ndim(x) > 3):
-        places = (*G.part.grid, G.part.places)
+        places = G.places_here
         raise ValueError(
             f"{name} of a ShardedGraph takes row-sharded arrays as `G.deal` gives them: {places} "
             f"of a vector or, on the right, {(*places, 'k')} of a matrix; got {np.shape(x)}."

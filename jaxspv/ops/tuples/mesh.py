@@ -38,11 +38,16 @@ def multiply(name: str, A: Any, x: Any, semiring: Any, options: dict[str, Any], 
     """`A x`, or with `flip` `x A`, of a pytree of arrays (n, ...).
 
     Raises:
-        NotImplementedError: an option that only one device supports.
+        NotImplementedError: an option that only one device supports; `add` does not commute.
         ValueError: x is not over the vertices.
     """
     backend = options.pop("backend", None)
     refused(f"{name} over tuples", options)
+    if semiring.add.ordered:
+        raise NotImplementedError(
+            f"{name} of a ShardedGraph joins terms in no order, and `add` of {semiring} does not "
+            "commute: call `unshard()`."
+        )
     if is_sparse(x):
         raise NotImplementedError(f"{name} over tuples of a ShardedGraph takes a dense vector.")
     G, values = (A, A.data) if isinstance(A, ShardedGraph) else (A.places, A.values)

@@ -65,6 +65,8 @@ def shard(
     if graph.num_vertices is not None:
         raise ValueError("`shard` takes no ghosts: give the graph before `pad`.")
     out = one_value("`shard`", graph.out)
+    if out.overflow:
+        raise ValueError("`shard` takes no matrix that lacks entries: its `overflow` is set.")
     count = int(out.indptr[-1])
     degrees = np.diff(np.asarray(out.indptr, np.int64))
     row = np.repeat(np.arange(graph.n), degrees)

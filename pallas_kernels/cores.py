@@ -76,7 +76,7 @@ def cores(
         stack, above, level = k.shared(k.threads // 32 * STACK), k.shared(4), k.shared(4)
         work = Worklist(k, m.control, WORDS, m.pieces, capacity, PIECE_WORDS)
         few = indices.shape[0] <= EDGES
-        k.report(m.status, _body(k, State(n, work, stack, above, level), m, m.control, few))
+        return _body(k, State(n, work, stack, above, level), m, m.control, few)
 
     out = launch(
         kernel,

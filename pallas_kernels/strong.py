@@ -66,7 +66,7 @@ def strong(
     def kernel(k, m):
         work = Worklist(k, m.control, WORDS, m.pieces, capacity, PIECE_WORDS)
         split = k.load(m.indptr, n + 1, cache="nc")
-        k.report(m.status, _body(k, State(n, work, split), m, m.control))
+        return _body(k, State(n, work, split), m, m.control)
 
     out = launch(
         kernel,

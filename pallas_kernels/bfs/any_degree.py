@@ -75,20 +75,6 @@ class State(Carry):
     turn: Any
 
 
-@dataclasses.dataclass
-class Alone(Carry):
-    """The carry of the levels that CTA 0 does alone, as in `State`; it reports all but `turn`."""
-
-    level: Any
-    ranges: Any
-    vertices: Any
-    edges: Any
-    seen: Any
-    cur: Any
-    done: Any
-    turn: Any
-
-
 class Search:
     """One search."""
 
@@ -254,9 +240,10 @@ class Search:
         k, control, sums = self.k, self.m.control, self.m.sums
 
         def alone():
-            first = Alone(s.level, s.ranges, s.vertices, s.edges, s.seen, s.cur, 0, 0)
-            last = first.loop(k, self._going_alone, functools.partial(self.solo_level, s.half))
-            report(k, control, Word.RESULT, last.values()[:-1])
+            first = dataclasses.replace(s, done=0, turn=0)
+            last = first.loop(k, self._going_alone, self.solo_level)
+            words = last.level, last.ranges, last.vertices, last.edges, last.seen, last.cur
+            report(k, control, Word.RESULT, (*words, last.done))
             k.sync()
             k.store(sums, k.thread, 0, mask=k.thread < 16)
 
@@ -268,17 +255,16 @@ class Search:
         c = self.c
         return (s.vertices > 0) & (s.seen < c.n) & (s.edges <= c.solo_edges) & (s.done == 0)
 
-    def solo_level(self, half, s):
+    def solo_level(self, s):
         """A level of CTA 0: counts in group turn & 3 of `sums`, clears the next group."""
         k, c, m = self.k, self.c, self.m
         now, after = 4 * (s.turn & 3), 4 * ((s.turn + 1) & 3)
         k.store(m.sums, after + k.thread, 0, mask=k.thread < 4)
-        frontier = State.of(level=s.level, ranges=s.ranges, half=half, cur=s.cur)
         tail = UnbufferedTail(k, c, m, s.cur ^ 1, (m.sums, now))
-        push(k, c, m, frontier, (k.warp, k.threads // 32), tail, True, now)
+        push(k, c, m, s, (k.warp, k.threads // 32), tail, True, now)
         k.sync()
         s.ranges, s.vertices, s.edges = (k.load(m.sums, now + j) for j in range(3))
-        s.done = self.stopped(s.level + 1, s.vertices, half)
+        s.done = self.stopped(s.level + 1, s.vertices, s.half)
         s.level, s.seen = s.level + 1, s.seen + s.vertices
         s.cur, s.turn = s.cur ^ 1, s.turn + 1
 

@@ -80,12 +80,13 @@ def bfs_sources(
     outputs = {"levels": count * n} | ({"parents": count * n} if parents else {})
     outputs |= {"seen": n, "old": n, "words": n, "out_ranges": ranges}
     outputs |= {"in_ranges": ranges} if c.pull else {}
-
-    def kernel(k: Simt, m: Arrays):
-        k.report(m.status, _body(k, c, m))
-
     out = launch(
-        kernel, operands, outputs | {"status": 1}, **grid.form(), shared_words=8, name="bfs_sources"
+        lambda k, m: _body(k, c, m),
+        operands,
+        outputs | {"status": 1},
+        **grid.form(),
+        shared_words=8,
+        name="bfs_sources",
     )
     tree = out["parents"].reshape(n, count).T if parents else None
     return out["levels"].reshape(count, n), tree, out["status"][0]

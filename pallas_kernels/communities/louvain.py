@@ -55,12 +55,8 @@ def moves(
     n, form = indptr.shape[0] - 1, grid.form()
     many = 2 if target().shared_bytes >= LARGE else 1
     table = many * SLOTS * (form["threads"] // 32)
-
-    def kernel(k, m):
-        k.report(m.status, _Moves(k, m, n, table).run())
-
     out = launch(
-        kernel,
+        lambda k, m: _Moves(k, m, n, table).run(),
         {
             "indptr": indptr,
             "indices": indices,
@@ -68,16 +64,8 @@ def moves(
             "strength": strength,
             "factor": factor.reshape(1),
         },
-        {
-            "group": n,
-            "sums": n,
-            "size": n,
-            "due": n,
-            "moved": 2 * n,
-            "long": n,
-            "moved_long": 2 * n,
-            "status": 1,
-        },
+        dict.fromkeys(("group", "sums", "size", "due", "long"), n)
+        | {"moved": 2 * n, "moved_long": 2 * n, "status": 1},
         **form,
         shared_words=2 * table + form["threads"] + 128,
         name="louvain_moves",

@@ -35,12 +35,8 @@ def components(
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
     n = positions.shape[0]
     all_places = places * devices
-
-    def kernel(k, m):
-        k.report(m.status, _Exchange(k, m, places, all_places, n).run(symmetric))
-
     out = launch(
-        kernel,
+        lambda k, m: _Exchange(k, m, places, all_places, n).run(symmetric),
         {"indptr": indptr, "indices": indices, "positions": positions},
         {
             "least_vertex": n,

@@ -112,7 +112,7 @@ class _Pass(RowsInPieces):
 
     def __init__(self, k, m, places, cost, pieces):
         streams, zero = [m.indices, m.weights], k.const(0.0, "f32")
-        super().__init__(k, m, places, streams, SHAPE, zero, cost, pieces)
+        super().__init__(k, m, pieces, places, streams, SHAPE, zero, cost)
 
     def combine(self, a, b):
         return a + b

@@ -83,9 +83,7 @@ def pagerank(
         "summary": 2,
         "change": (1, f32),
         "share": (2 * (n + 1), f32),
-        "rank": (c.positions, f32),
-        "inverse": (c.positions, f32),
-        "teleport": (c.positions, f32),
+        **dict.fromkeys(("rank", "inverse", "teleport"), (c.positions, f32)),
         **workspace(c, len(kind.KINDS), form["ctas"], f32),
         **kind.more(c),
     }

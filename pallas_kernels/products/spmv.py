@@ -71,7 +71,7 @@ class _Product(WholeRows):
     def __init__(self, k, g, n, columns, shape, semiring, width):
         self.reads, self.reads_x = uses(semiring.mul, 0), uses(semiring.mul, 1)
         streams = [g.indices, g.data] if self.reads and width == 1 else [g.indices]
-        super().__init__(k, g, n, streams, shape, semiring.neutral(k), [g.y], [g.parts])
+        super().__init__(k, g, [g.y], [g.parts], n, streams, shape, semiring.neutral(k))
         self.g, self.columns, self.semiring, self.width = g, columns, semiring, width
 
     def terms(self, fetched, places, masks, owners):

@@ -126,8 +126,8 @@ class _Product(WholeRows):
         self.values = [v for v, read in zip(values, self.reads, strict=False) if read]
         self.direct = m.numbers is None
         streams = self.values if self.direct else [m.numbers] if self.values else []
-        y, parts = (_listed(m, name) for name in ("y", "part"))
-        super().__init__(k, m, n, [m.indices, *streams], shape, job.semiring.neutral(k), y, parts)
+        rows = n, [m.indices, *streams], shape, job.semiring.neutral(k)
+        super().__init__(k, m, _listed(m, "y"), _listed(m, "part"), *rows)
 
     def terms(self, fetched, places, masks, owners):
         k, job, (index, *values) = self.k, self.job, fetched

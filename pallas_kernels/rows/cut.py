@@ -10,7 +10,7 @@ from typing import Any
 
 from ..simt.primitives import ARRIVALS, Simt
 from ..simt.typed import Array, Value
-from .merge_path import CsrRows, Shape, where, words
+from .merge_path import CsrRows, where, words
 
 AHEAD = 8  # CTAs whose parts of one row are loaded together
 
@@ -27,20 +27,11 @@ class WholeRows(CsrRows):
     `combine`, whose values are words, or tuples of words where there are several.
     """
 
-    def __init__(
-        self,
-        k: Simt,
-        m: Any,
-        n: int,
-        streams: Sequence[Array],
-        shape: Shape,
-        identity: Any,
-        y: Sequence[Array],
-        parts: Sequence[Array],
-    ):
-        super().__init__(k, m.indptr, n, streams, shape, identity)
+    def __init__(self, k: Simt, m: Any, y: Sequence[Array], parts: Sequence[Array], *rows: Any):
+        """rows: (n, streams, shape, identity), as for `CsrRows`."""
+        super().__init__(k, m.indptr, *rows)
         self.m, self.y, self.parts = m, y, parts
-        self.heads = [k.shared(32), *(k.shared(32, v.kind) for v in words(identity))]
+        self.heads = [k.shared(32), *(k.shared(32, v.kind) for v in words(self.identity))]
         self.flag = k.shared(1)
 
     def settle(self, r, y, mask):

@@ -29,21 +29,12 @@ class RowsInPieces(CsrRows):
     """`CsrRows` in pieces that warps take one by one; a kernel defines the same methods as there
     except `settle`.
 
-    m: memory with `indptr`, the arrays of `workspace`, and `control`.
+    m: memory with `indptr`, the arrays of `workspace`, and `control`. rows: (n, streams, shape,
+    identity, row_cost), as for `CsrRows`.
     """
 
-    def __init__(
-        self,
-        k: Simt,
-        m: Any,
-        n: Any,
-        streams: Any,
-        shape: Any,
-        identity: Any,
-        row_cost: int,
-        pieces: int,
-    ):
-        super().__init__(k, m.indptr, n, streams, shape, identity, row_cost)
+    def __init__(self, k: Simt, m: Any, pieces: int, *rows: Any):
+        super().__init__(k, m.indptr, *rows)
         self.m, self.pieces = m, pieces
         self.warps = k.cta * (k.threads // 32) + k.warp, k.ctas * (k.threads // 32)
         self.piece: Any = None  # the one that is walked

@@ -42,7 +42,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
     CTA   k.sync(), k.sync_count(b) -> number of threads with b
     grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
               k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total),
-              k.report(status, ok): status[0] = 1 - ok, k.results(array, *words)
+              k.results(array, *words): array[j] = words[j], numbers that a kernel returns
     mesh      k.device, k.devices: number of this device, of devices; k.on(a, device): the array a
               on that device; `barrier.py` has the barrier over all devices
 
@@ -96,7 +96,7 @@ class Job(NamedTuple):
 
 
 def launch(
-    kernel: Callable[..., None],
+    kernel: Callable[..., Any],
     operands: Mapping[str, Any],
     outputs: Mapping[str, Any],
     *,
@@ -113,7 +113,8 @@ def launch(
     CONTROL_WORDS + more_control int32, zero at the start, the first CONTROL_WORDS those of
     grid_barrier; with None for more_control there is none. If the kernel has a grid barrier, all
     CTAs must be resident together (`device.resident_ctas`). shared_words: the most that k.shared
-    may allocate. Refuses vmap.
+    may allocate. Where `status` is an output and the kernel returns whether no barrier expired, its
+    word becomes 0 if so, else 1. Refuses vmap.
 
     axes: inside of a `shard_map`, all axes of its mesh in their order: one launch on each device,
     which may write the arrays of the others. The kernels of all devices must run at the same
@@ -143,7 +144,9 @@ def launch(
         by_name = dict(zip(names, references, strict=True))
         number = by_name.pop("device") if axes else None
         k.device = k.const(0) if number is None else k.load(number, 0, cache="nc")
-        kernel(k, Arrays(**by_name))
+        ok = kernel(k, Arrays(**by_name))
+        if "status" in outputs and ok is not None:
+            k.results(by_name["status"], 1 - ok)
 
     shared = -(-shared_words // 4) * 4 + 8
     inputs, started = given[: len(operands)], given[len(operands) :]

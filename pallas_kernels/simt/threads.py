@@ -143,10 +143,6 @@ class Threads(Primitives):
         words = [self.load(a, first + i, mask=i < many, cache="fresh") for i in at]
         return self.warp_sum(functools.reduce(operator.add, words))
 
-    def report(self, status: Array, ok: Operand) -> None:
-        """status[0] = 1 - ok: 0 if no barrier expired."""
-        self.results(status, 1 - ok)
-
     def results(self, array: Array, *words: Operand) -> None:
         """array[j] = words[j], by one thread of the grid: numbers that a kernel returns."""
         for j, word in enumerate(words):

@@ -50,13 +50,9 @@ def spanning_forest(
     form, share = grid.form(threads=512), min(2 * LIGHT * n / max(nse, 1), 1.0)
     light, dense = share < 0.5, nse > DENSE * n
     c = Sizes(n, nse, nse // 2 + 1, -(-nse // 32), share, light, dense)
-
-    def kernel(k, m):
-        k.report(m.status, _Forest(k, m, c, weights.dtype == jnp.float32).run())
-
     made = {"parent": n, "best": 4 * n, "work": 8 * c.capacity, "taken": c.words}
     out = launch(
-        kernel,
+        lambda k, m: _Forest(k, m, c, weights.dtype == jnp.float32).run(),
         {"indptr": indptr, "indices": indices, "weights": weights},
         made | {"slots": n - 1, "tails": n - 1, "status": 1},
         **form,

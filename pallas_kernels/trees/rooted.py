@@ -45,14 +45,10 @@ def spanning_tree(
     """
     n, form = indptr.shape[0] - 1, grid.form(threads=512)
     c = Sizes(n, piece_capacity(indices.shape[0]))
-
-    def kernel(k, m):
-        k.report(m.status, _Tree(k, m, c).run())
-
     made = {"tree": 2 * n, "pieces": 4 * c.pieces, "seeds": n}
     made |= {"edges": 2 * n, "first": n, "following": 2 * n, "tour": 4 * n}
     out = launch(
-        kernel,
+        lambda k, m: _Tree(k, m, c).run(),
         {"indptr": indptr, "indices": indices, "root": jnp.reshape(root, 1).astype(jnp.int32)},
         {"parents": n, "status": 1} | made,
         **form,

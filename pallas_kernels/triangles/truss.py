@@ -90,7 +90,7 @@ class _Truss:
         going = lambda ok, turn, first, last: (ok != 0) & (first < last)  # noqa: E731
         ok = k.while_(going, round_, ok, 1, 0, last)[0]
         k.spread(self.nse, self._finish)
-        k.report(m.status, ok)
+        return ok
 
     def _start(self, e):
         """Lists the edges in too few triangles, but for those in none."""

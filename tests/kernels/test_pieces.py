@@ -34,7 +34,7 @@ def summed(indptr, words, each, ctas, cost=1, shape=SHAPE):
     n, pieces = len(indptr) - 1, each * ctas
 
     def kernel(k, m):
-        rows = _Sums(k, m, n, [m.words], shape, k.const(0.0, "f32"), cost, pieces)
+        rows = _Sums(k, m, pieces, n, [m.words], shape, k.const(0.0, "f32"), cost)
         rows.find()
         k.spread(n, lambda r: k.store(m.taken, r, 0))
         k.grid_barrier(m.control)

@@ -19,10 +19,7 @@ An atomic for every edge between vertices that are not peeled.
 
 Floor (H200): grid1000 has 3.6M atomics, 0.04 ms, delaunay21 12.6M, 0.14. Measured: grid1000 0.204
 ms, moscow-roads 0.197, delaunay21 0.378, coAuthorsDBLP 1.12, rmat18 3.33, cnr-2000 3.25 (176 rounds
-of all CTAs, 624 of one, 2.0 us each, 80 levels). With stacks of 8 and of 32: grid1000 0.726, 0.212,
-moscow-roads 0.209, 0.197, delaunay21 0.524, 0.410, the others the same. Rows that are not cut into
-pieces: rmat18 4.2 for 2.7, cnr-2000 6.4 for 3.7. Last levels by one CTA or not (H100):
-coAuthorsDBLP 1.05, 1.12; cnr-2000 3.30, 3.32; rows of 64 edges on the stack: 1.06, 4.40.
+of all CTAs, 624 of one, 2.0 us each, 80 levels).
 """
 
 import functools

@@ -20,8 +20,7 @@ turn.
 
 Floor (H200): delaunay21's first level reads its edges four times, 100M gathers of communities
 and sums, 0.7 ms. Measured, all levels with their joins in XLA: delaunay21 17.6 ms, grid1000 7.7,
-coAuthorsDBLP 7.2, moscow-roads 4.2, cnr-2000 25. A quarter of the vertices a turn takes twice the
-turns, and is no better: rmat14 0.065 for 0.069, coAuthorsDBLP 0.8250 for 0.8262.
+coAuthorsDBLP 7.2, moscow-roads 4.2, cnr-2000 25.
 """
 
 import jax

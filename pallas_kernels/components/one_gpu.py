@@ -21,10 +21,7 @@ Measured (H200): rmat18 0.128 ms in the kernel: 9.4 MB from memory, 0.07M atomic
 barriers are 10 us of it, and climbs are chains of loads from L2, 0.2 us each. rmat21: 1.09 ms in a
 program, 2.41 if every edge is visited, of which one gather an edge (117 G/s) is 0.59. In one pass,
 and with samples first (H100, us): moscow-roads 87, 113; usroads-48 44, 50; luxembourg_osm 27, 32;
-but grid1000, of 3.6 edges a vertex, 529, 123. Without compression before it: moscow-roads 128.
-Without a barrier at the end and a pass for long rows where there are none: moscow-roads 76 (103 in
-that program with both). Without first neighbours in the pass, which are parents: 73 (74 with them),
-usroads-48 37 (39); searches from vertices with a smaller neighbour alone: 74, 38; later: 86, 44.
+but grid1000, of 3.6 edges a vertex, 529, 123.
 """
 
 import functools

@@ -21,11 +21,7 @@ bound, then minus its colour - 1.
 
 Floor (H200): rmat18 has 19.4 million gathers, 0.06 ms; the time goes into chains of about 280
 waiting vertices, 1 us or more each. Measured: rmat18 0.43 ms, rmat21 2.2, cnr-2000 0.27,
-coAuthorsDBLP 0.19; the sort of the vertices takes 0.05 to 0.12 more. In a program without the sort,
-rmat18, cnr-2000 and coAuthorsDBLP: 0.46, 0.31, 0.23; with 1024 threads 0.52, 0.27, 0.29; waiting
-for the last 32 by passes over their list 0.52, 0.37, 0.27; with four strides in flight in every
-pass, not only in full ones, and 1024 threads 0.82 for rmat18, where one for the rest took 0.56.
-Pauses of 200 ns between loads change nothing.
+coAuthorsDBLP 0.19; the sort of the vertices takes 0.05 to 0.12 more.
 """
 
 import functools

@@ -21,15 +21,6 @@ Floor (H200): rmat21 has offsets, words and 32 bytes of each row to read, 0.03 m
 set, about ten a vertex, take 0.15. Measured, sets: rmat21 0.18 ms, rmat18 0.038, delaunay21 0.14,
 cnr-2000 0.065, grid1000 0.039, moscow-roads 0.021; colours: delaunay21 0.30, grid1000 0.055,
 moscow-roads 0.022, but coAuthorsDBLP 0.6 and cnr-2000 3.8: dense parts are for `in_order.py`.
-Polling four strides of waiting vertices together: colours of delaunay21 0.37, because polls without
-success cost time too. Collecting ready vertices in shared memory, to continue 32 of them together:
-sets of grid1000 13% less, colours of delaunay21 9% more. H100, us, colours of delaunay21, grid1000,
-moscow-roads: 411, 65, 25; with AHEAD entries in flight from MEAN entries a row on 370, 64, 25; with
-KEPT vertices in shared memory too 351, 58, 25; of which 32 alone 361, 63, 26. The last neighbour of
-a row that a vertex waits for gives it its color where it is polled, and ends of rows are known from
-`_packed`: 342, 57, 23.4; without offsets of the next rows loaded ahead 339, 55, 22.8. Around the
-kernel of moscow-roads: two copies of one word each 2.3, zeroed control words 0.6; one reduction of
-a word or two for each CTA, and no control words, 1.5.
 """
 
 from collections.abc import Callable

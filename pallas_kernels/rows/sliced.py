@@ -7,9 +7,8 @@ other, alternating: the copy that is read is not written before the next barrier
 stay in the L1 cache. Each CTA stores its totals and, after the barrier, every CTA adds those of all
 CTAs in the same order. So all CTAs agree when to stop, and results do not change from run to run.
 
-Two rows of a thread, or of a warp, are in flight together, 8 entries each: four rows lose (rmat18
-1.63 and 2.08 ms a PageRank instead of 1.19 on an H200), and so do 512 threads a CTA (20 to 25%).
-For the limits of a step see `pagerank/one_gpu.py`.
+Two rows of a thread, or of a warp, are in flight together, 8 entries each. For the limits of a step
+see `pagerank/one_gpu.py`.
 """
 
 import functools

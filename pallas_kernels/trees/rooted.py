@@ -17,9 +17,7 @@ of memory.
 Floor (grid3000, 9M vertices, 32M entries): 164 MB of the graph, 0.05 ms; one gather an entry (117
 G/s) 0.27 ms.
 Measured (H100, the kernel alone, ms; BFS inside jit in parentheses): grid3000 1.32 (11.5 to 13.6),
-delaunay21 0.41 (1.5). rmat18 0.71 (0.06), so BFS serves dense graphs. grid3000 by levels of a
-cluster: 8 2.7, 16 1.69, 24 1.48, 32 1.39, 48 1.35, 100 1.31; with 1,024 threads and two entries in
-flight 12 1.67, 64 1.47.
+delaunay21 0.41 (1.5). rmat18 0.71 (0.06), so BFS serves dense graphs.
 """
 
 import jax

@@ -16,9 +16,8 @@ memory for each of its heads.
 Floor (H200): rmat18 has 1.75e9 look-ups (3.4e9 if the row at the head of each edge is walked), 7 GB
 from L2, 1.5 ms; delaunay21 and grid1000 gather two words an edge, 0.06 and 0.02. Measured: upward
 edges and count of moscow-roads 0.014 + 0.014 ms, grid1000 0.030 + 0.033, delaunay21 0.136 + 0.25,
-coAuthorsDBLP 0.043 + 0.11, rmat18 0.26 + 5.3, rmat21 1.7 + 130; cnr-2000 0.24 + 0.20, where tables
-by CTAs alone take 0.59 and tables from 16 edges on 0.30: its 103,550 big vertices have at most 64
-edges and 512 entries, all but 439.
+coAuthorsDBLP 0.043 + 0.11, rmat18 0.26 + 5.3, rmat21 1.7 + 130; cnr-2000 0.24 + 0.20: its 103,550
+big vertices have at most 64 edges and 512 entries, all but 439.
 """
 
 import itertools

@@ -67,18 +67,14 @@ def independent_set(
 
 def decided(rule, name, indptr, indices, priority, grid, limit):
     """The arrays of a launch that decides all vertices, one or more."""
-    n = indptr.shape[0] - 1
-    form = grid.form()
+    n, form = indptr.shape[0] - 1, grid.form()
     ctas, threads = form["ctas"], form["threads"]
     warps = ctas * threads // 32
     capacity = -(-n // (32 * warps)) * 32  # vertices of a warp, in whole strides
     ahead = AHEAD if rule.all_ahead and indices.shape[0] >= MEAN * n else AHEAD // 2
-
-    def kernel(k, m):
-        rule(k, m, Sizes(n, capacity, limit, ahead)).run()
-
+    sizes = Sizes(n, capacity, limit, ahead)
     return launch(
-        kernel,
+        lambda k, m: rule(k, m, sizes).run(),
         {"indptr": indptr, "indices": indices},
         {"waiting": WORDS * capacity * warps, "late": ctas, **rule.results(n, ctas)},
         inout={"state": priority},

@@ -81,3 +81,14 @@ class Word(enum.IntEnum):
     def at(self, number):
         """Index of the word of a turn or split."""
         return int(self) + (number & 3)
+
+
+class Count(enum.IntEnum):
+    """Shared words of a CTA (`counts`): of what it has buffered, and of its last flush."""
+
+    NEAR = 0  # entries of the buffer of near
+    FAR = 1  # entries of the buffer of far
+    LEAST = 2  # greatest (MAX - label) put into far
+    FAR_AT = 3  # position of its far entries
+    EDGES = 4  # edges of the ranges it appended
+    AWAY = 5  # entries it put into far

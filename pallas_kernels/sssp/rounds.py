@@ -294,9 +294,7 @@ class Search(Labels, ABC):
 
         k.spread(self.c.n, result)
 
-    def near_and_far(
-        self, s: State, new: Value, old: Value, won: Value
-    ) -> tuple[Value, Value, Value]:
+    def near_and_far(self, s: State, new: Value, old: Value, won: Value) -> tuple[Value, ...]:
         """Masks of lowered labels (`won`): new ones below the bound, those at or above it, and of
         the latter those whose vertices may not be in far yet."""
         close, away = won & (new < s.bound), won & (new >= s.bound)
@@ -335,10 +333,9 @@ class Search(Labels, ABC):
         Returns the lane's least label put there.
         """
         k, c, m = self.k, self.c, self.m
-        base = ((s.pile + 1) & 1) * c.n
 
         def entries(i0, least):
-            i = i0 + k.lane
+            i, base = i0 + k.lane, ((s.pile + 1) & 1) * c.n
             v = k.load(m.far, base + i, mask=i < s.far, other=-1, cache="fresh")
             label = k.load(m.labels, v, mask=v >= 0, other=-1, cache="fresh")
             wanted = self.within(label)

@@ -29,17 +29,12 @@ class Vertices:
         valid = self.k.below(vertex, self.n)
         return self.k.load(self.m.positions, vertex, mask=valid, other=-1, cache="nc")
 
-    def broadcast(self, a: Array, i: Value, *values: Value) -> None:
-        """Stores values for the places of this device, from i on, in `a` on every device."""
+    def broadcast(self, a: Array, i: Value, *values: Value, here: bool = True) -> None:
+        """Stores values for the places of this device, from i on, in `a` on every device, or on all
+        but this one."""
         for d in range(self.k.devices):
-            self.k.store_vec(self.k.on(a, d), self.first + i, values)
-
-    def send_to_others(self, a: Array, i: Value, *values: Value) -> None:
-        """`broadcast` without this device."""
-        k = self.k
-        for d in range(k.devices):
-            is_valid = k.device != d
-            k.store_vec(k.on(a, d), self.first + i, values, mask=is_valid)
+            mask = None if here else self.k.device != d
+            self.k.store_vec(self.k.on(a, d), self.first + i, values, mask=mask)
 
     def write_by_vertex(self, whole: Array, value: Callable[[Value], Value]) -> None:
         """whole[vertex] = value(place of the vertex) for all vertices.

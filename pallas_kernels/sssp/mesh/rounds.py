@@ -123,7 +123,7 @@ class Search:
 
         def send(j):
             four = k.load_vec(m.labels, self.vertices.first + 4 * j, 4, cache="fresh")
-            self.vertices.send_to_others(m.labels, 4 * j, *four)
+            self.vertices.broadcast(m.labels, 4 * j, *four, here=False)
 
         k.spread(self.places // 4, send)
         ok = self.barrier.device_barrier(turn, lambda device: (0, 0))

@@ -162,6 +162,9 @@ class CSC(_Compressed):
     def to_coo(self) -> COO:
         A = with_pattern(self)
         m, n = self.shape
+        if m > SPREAD * self.nse:
+            columns = COO(self.data, *self.rowcol(), self.overflow, self.shape, False, self.unique)
+            return sort_coo(columns)[0]
         row, col, slots = transposed(A.indptr, A.indices, (n, m))
         data = jnp.take(self.data, slots, axis=0, mode="clip")
         return COO(data, row, col, self.overflow, self.shape, True, self.unique)
@@ -170,8 +173,7 @@ class CSC(_Compressed):
     def from_coo(cls, coo: COO) -> CSC:
         if coo.sorted and max(coo.shape) <= SPREAD * coo.nse:
             rows = compress(coo.row, coo.shape[0]), coo.col
-            col, row, slots = transposed(*rows, coo.shape)
-            indptr = compress(col, coo.shape[1])
+            indptr, row, slots = compressed_by_minor(*rows, coo.shape)
             data = jnp.take(coo.data, slots, axis=0, mode="clip")
             return cls(data, row, indptr, coo.overflow, coo.shape, True, coo.unique)
         flipped = sort_coo(coo.T)[0]

@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
 NUMBERS = (bool, int, float, complex, str, type(None))
@@ -107,6 +108,20 @@ def canonical(fn: Any) -> Any:
         return _SEEN.setdefault(_key_of(fn), fn)
     except _Unknown:
         return fn
+
+
+def traceable(fn: Any) -> Any:
+    """`fn`, or one that does the same; of a NumPy ufunc, which cannot be traced, the function of
+    its name in `jax.numpy`.
+
+    Raises:
+        TypeError: it is no function, or a ufunc without such a name.
+    """
+    if isinstance(fn, np.ufunc):
+        fn = getattr(jnp, fn.__name__, None) or fn
+    if not callable(fn) or isinstance(fn, np.ufunc):
+        raise TypeError(f"an operator needs a function of JAX arrays; got {fn!r}.")
+    return canonical(fn)
 
 
 def _key_of(fn: Any) -> Any:

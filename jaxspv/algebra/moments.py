@@ -11,9 +11,9 @@ from jax import lax
 
 from .._core.pytree import factory
 from .._core.tuples import take
-from .families import both_lifted, made
+from .families import both_lifted
 from .monoids import logaddexp, plus
-from .semiring import Semiring
+from .semiring import Semiring, made
 
 
 def _shares(levels, total):

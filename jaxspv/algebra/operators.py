@@ -13,7 +13,7 @@ from jax import Array
 
 from .._core.pytree import Algebraic, named, pytree_dataclass, static
 from ..shapes import ArrayLike, Int, Shaped
-from .functions import OnNumbers, canonical, check_function, lifted, shape_of
+from .functions import OnNumbers, check_function, lifted, shape_of, traceable
 
 Position = Literal["firsti", "firstj", "secondi", "secondj"]
 
@@ -112,20 +112,6 @@ class IndexUnaryOp(_Operator):
         return self.fn(x, i, j, thunk, *self.params)
 
 
-def traceable(fn: Any) -> Any:
-    """`fn`, or one that does the same; of a NumPy ufunc, which cannot be traced, the function of
-    its name in `jax.numpy`.
-
-    Raises:
-        TypeError: it is no function, or a ufunc without such a name.
-    """
-    if isinstance(fn, np.ufunc):
-        fn = getattr(jnp, fn.__name__, None) or fn
-    if not callable(fn) or isinstance(fn, np.ufunc):
-        raise TypeError(f"an operator needs a function of JAX arrays; got {fn!r}.")
-    return canonical(fn)
-
-
 def element_by_element(op: BinaryOp, name: str) -> BinaryOp:
     """`op`, if it gives one number for two; mapped over arrays where it does not take these.
 
@@ -182,31 +168,20 @@ def as_binary(op: Any, name: str = "op") -> BinaryOp:
     return BinaryOp(op, getattr(op, "__name__", "user"))
 
 
-def _absorbing_sum(x, y, infinity, low, high):
-    """Integer `x + y` with `infinity` absorbing and finite sums clamped to [low, high]."""
-    total = x + y
-    wrapped_up = (y > 0) & (total < x)
-    wrapped_down = (y < 0) & (total > x)
-    total = jnp.where(wrapped_up, high, jnp.where(wrapped_down, low, total))
-    return jnp.where((x == infinity) | (y == infinity), infinity, total)
-
-
-def _overflows(x, y, infinity):
-    """Where the sum of two finite lengths is no finite length: it wrapped, or it is `infinity`."""
-    total = x + y
-    wrapped = ((y > 0) & (total < x)) | ((y < 0) & (total > x))
-    return (wrapped | (total == infinity)) & (x != infinity) & (y != infinity)
-
-
 def _extend(top: bool) -> BinaryOp:
-    """Addition of path lengths; for integers the largest (or smallest) value is infinity.
+    """Addition of path lengths; for integers the largest (or smallest) value is infinity, which
+    absorbs, and finite sums are clamped.
 
     Infinity is that of the common dtype: operands of a narrower integer dtype have none.
     """
 
-    def info(dtype):
-        i = jnp.iinfo(dtype)
-        return (i.max if top else i.min), i.min, i.max
+    def summed(x, y, dtype):
+        """x + y as it wraps, infinity, where the sum is that, too large and too small."""
+        x, y = jnp.asarray(x, dtype), jnp.asarray(y, dtype)
+        total, info = x + y, jnp.iinfo(dtype)
+        infinity = jnp.asarray(info.max if top else info.min, dtype)
+        absorbed = (x == infinity) | (y == infinity)
+        return total, infinity, absorbed, (y > 0) & (total < x), (y < 0) & (total > x)
 
     def add(x, y):
         dtype = jnp.result_type(x, y)
@@ -214,15 +189,17 @@ def _extend(top: bool) -> BinaryOp:
             raise TypeError(f"max_plus has no -infinity in {dtype}: use a signed or float dtype.")
         if not jnp.issubdtype(dtype, jnp.integer):
             return jnp.add(x, y)
-        infinity, low, high = (jnp.asarray(v, dtype) for v in info(dtype))
-        return _absorbing_sum(jnp.asarray(x, dtype), jnp.asarray(y, dtype), infinity, low, high)
+        total, infinity, absorbed, above, below = summed(x, y, dtype)
+        high, low = (jnp.asarray(v, dtype) for v in (jnp.iinfo(dtype).max, jnp.iinfo(dtype).min))
+        return jnp.where(absorbed, infinity, jnp.where(above, high, jnp.where(below, low, total)))
 
     def overflow(x, y):
+        """Where the sum of two finite lengths is no finite length."""
         dtype = jnp.result_type(x, y)
         if not jnp.issubdtype(dtype, jnp.integer):
             return jnp.zeros(jnp.broadcast_shapes(jnp.shape(x), jnp.shape(y)), bool)
-        infinity = jnp.asarray(info(dtype)[0], dtype)
-        return _overflows(jnp.asarray(x, dtype), jnp.asarray(y, dtype), infinity)
+        total, infinity, absorbed, above, below = summed(x, y, dtype)
+        return (above | below | (total == infinity)) & ~absorbed
 
     return BinaryOp(add, "min_extend" if top else "max_extend", overflow=overflow)
 

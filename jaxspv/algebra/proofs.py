@@ -13,10 +13,10 @@ from jax import lax
 
 from .._core.pytree import factory
 from .._core.tuples import take
-from .families import both_lifted, check_integer, check_semiring, made, one_of
+from .families import both_lifted
 from .monoids import plus
 from .operators import BinaryOp
-from .semiring import Semiring
+from .semiring import Semiring, check_integer, check_semiring, made, one_of
 
 
 @factory

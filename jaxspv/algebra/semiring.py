@@ -117,3 +117,44 @@ def semiring(
     joined, extend = as_monoid(add), as_binary(mul, "mul")
     unit = None if one is None else Constant(one)
     return Semiring(joined, extend, name or f"{joined.name}_{extend.name}", one=unit, star=star)
+
+
+# ---- Of semirings whose values are tuples ----
+
+
+def made(name: str, add: Any, mul: Any, zero: Any, one: Any, lift: Any, **more: Any) -> Semiring:
+    """A semiring of functions of two values, with its zero and one."""
+    idempotent = more.pop("idempotent", False)
+    forms = {form: more.pop(form, None) for form in ("by_segments", "whole")}
+    adds = Monoid(
+        BinaryOp(add, f"{name} sum"), Constant(zero), name=name, idempotent=idempotent, **forms
+    )
+    mul = mul if isinstance(mul, BinaryOp) else BinaryOp(mul, f"{name} product")
+    return Semiring(adds, mul, name, one=Constant(one), lift=lift, **more)
+
+
+def one_of(semiring: Semiring) -> Any:
+    """The identity of `mul`, stated or by the name of a well-known operator.
+
+    Raises:
+        ValueError: it is not known.
+    """
+    if semiring.one is not None:
+        return semiring.one.value
+    known = {"plus": 0.0, "min_extend": 0.0, "max_extend": 0.0, "times": 1.0}
+    known |= {"min": np.inf, "max": -np.inf, "land": True}
+    if semiring.mul.name not in known:
+        raise ValueError(f"the identity of `mul` of {semiring!r} is not known: give `one`.")
+    return known[semiring.mul.name]
+
+
+def check_semiring(name: str, part: Any) -> None:
+    if not isinstance(part, Semiring):
+        raise TypeError(f"`{name}` must be a Semiring, `semirings.min_plus` say; got {part!r}.")
+
+
+def check_integer(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, (int, np.integer)):
+        raise TypeError(f"`{name}` must be an integer; got {value!r}.")
+    if value < least:
+        raise ValueError(f"`{name}` must be {least} or more; got {value}.")

@@ -17,10 +17,8 @@ from jax import Array
 from .._core.batching import over_trailing
 from .._core.eager.arrays import fitting, is_eager, known_while_tracing, on_accelerator, to_device
 from .._core.indices import LIMIT, one_value, with_pattern
-from .._core.operation import Operation
 from .._core.pytree import is_concrete
 from ..algebra.monoids import as_monoid, plus
-from ..native import bind
 from ..shapes import Indices, Int, Number, Shaped, Values
 from .methods import Products, SciPyMatrixMethods
 from .stored import Edges, Stored, as_values
@@ -329,41 +327,6 @@ def entries_on_host(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     major = np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
     minor, value = (np.asarray(x)[: major.size] for x in (A.indices, A.data))
     return (major, minor, value) if A.format == "csr" else (minor, major, value)
-
-
-@functools.partial(jax.jit, static_argnums=1)
-def search_rows(indptr: Array, nse: int) -> Array:
-    """The row of each slot of a compressed matrix; the number of rows for padding slots.
-
-    `row[k] = #{i >= 1 : indptr[i] <= k}`, by counting the row ends before each slot, on a CPU by
-    writing row after row: O(nse + m). int32, or the dtype of `indptr` where nse needs it. Jitted:
-    eager conversions would compile the choice each time.
-    """
-    m = indptr.shape[0] - 1
-    if nse == 0 or m == 0:
-        return jnp.full(nse, m, jnp.int32)
-
-    if nse >= LIMIT:
-        return _counted_rows(indptr, nse=nse)
-    return row_search(indptr.astype(jnp.int32), nse=nse)
-
-
-row_search = Operation(
-    "row search",
-    types=lambda indptr, *, nse: jax.ShapeDtypeStruct((nse,), indptr.dtype),
-    internal=True,
-)
-
-
-@row_search.register("count")
-def _counted_rows(indptr: Array, *, nse: int) -> Array:
-    ends = jnp.zeros(nse, indptr.dtype).at[indptr[1:]].add(1, mode="drop")
-    return jnp.minimum(jnp.cumsum(ends, dtype=indptr.dtype), indptr.shape[0] - 1)
-
-
-@row_search.register("native", backend="cpu", refuse=bind.refused)
-def _rows_in_cpp(indptr: Array, *, nse: int) -> Array:
-    return bind.call("expand", jax.ShapeDtypeStruct((nse,), jnp.int32), indptr)
 
 
 CONVERTERS: dict[str, Callable[[Any], Any]] = {}  # module of a type -> how; `ops/install.py`

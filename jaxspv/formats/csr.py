@@ -11,15 +11,14 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.batching import over_trailing
-from .._core.eager.arrays import by_numpy, is_eager, on_gpu, to_device
-from .._core.indices import LIMIT, with_pattern
-from .._core.operation import Operation, typed
+from .._core.eager.arrays import by_numpy, is_eager, to_device
+from .._core.indices import with_pattern
 from .._core.pytree import pytree_dataclass, static, transient
 from ..algebra.monoids import plus
-from ..native import bind
 from ..shapes import Bool, Int, Shaped
-from .base import SparseMatrix, register, search_rows
+from .base import SparseMatrix, register
 from .convert.counting_sort import SPREAD, compressed_by_minor, transposed
+from .convert.offsets import compress, search_rows
 from .coo import COO, sort_coo
 from .invariants import check, of_columns, of_rows
 from .stored import Edges, first_slots
@@ -190,46 +189,6 @@ def expand(A: CSR | CSC) -> tuple[Array, Array]:
     major = search_rows(with_pattern(A).indptr, A.nse).astype(A.index_dtype)
     minor = jnp.where(major < A.indptr.shape[0] - 1, A.indices, A.shape[1 - A.compressed])
     return major, minor
-
-
-def compress(major: Array, extent: int) -> Array:
-    """(extent + 1,) offsets of a sorted major index: `indptr[i] = #{k : major[k] < i}`.
-
-    Raises:
-        ValueError: an array of so many offsets is nothing to make unasked.
-    """
-    if extent >= LIMIT:
-        raise ValueError(
-            f"a compressed axis of {extent} would take as many offsets; it must stay below "
-            "2^31 - 1: use format='coo'."
-        )
-    if is_eager(major) and on_gpu(major) and by_numpy(major):
-        found = np.searchsorted(np.asarray(major), np.arange(extent + 1, dtype=major.dtype))
-        return to_device(found.astype(major.dtype), major)
-    return offsets(major, extent=extent)
-
-
-offsets = Operation(
-    "row offsets", types=lambda major, *, extent: typed(major.dtype, extent + 1), internal=True
-)
-
-
-def _not_native(major, *, extent) -> str | None:
-    if major.dtype != jnp.int32:
-        return "it takes indices of 32 bits"
-    return bind.refused()
-
-
-@offsets.register("native", backend="cpu", refuse=_not_native)
-def _counted(major, *, extent):
-    """A pass over the entries, in C++."""
-    return bind.call("compress", typed(major.dtype, extent + 1), major)
-
-
-@offsets.register("search")
-def _searched(major: Array, *, extent: int) -> Array:
-    bounds = jnp.arange(extent + 1, dtype=major.dtype)
-    return jnp.searchsorted(major, bounds, side="left").astype(major.dtype)
 
 
 def sort_by(minor: Array, extent: int) -> tuple[Array, Array]:

@@ -16,8 +16,8 @@ from .._core.indices import LIMIT, with_pattern
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from ..shapes import Bool, Int, Shaped
 from .base import SparseMatrix, register
+from .convert.offsets import compress
 from .coo import COO, sort_coo
-from .csr import compress
 from .invariants import Promises, check, check_places, length
 from .stored import Edges
 

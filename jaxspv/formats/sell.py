@@ -12,9 +12,9 @@ from jax import Array, lax
 from .._core.indices import narrowed, with_pattern
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from ..shapes import Bool, Int, Shaped
-from .base import SparseMatrix, register, search_rows
+from .base import SparseMatrix, register
+from .convert.offsets import compress, search_rows
 from .coo import COO
-from .csr import compress
 from .ell import PaddedRows, check_padding
 from .invariants import Promises, check, check_places, length, pointer
 from .stored import Edges

@@ -12,9 +12,9 @@ from jax import Array, dtypes
 from .._core.eager.arrays import array_of
 from .._core.operations.overload import overloadable
 from ..algebra import operators
-from ..algebra.functions import check_function, takes
+from ..algebra.functions import check_function, takes, traceable
 from ..algebra.monoids import Monoid
-from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary, traceable
+from ..algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
 from ..shapes import Allowed, Number, Operand
 from .write_rule.call import Dense, Options, beyond, call, format_of, is_dense, number, operand
 from .write_rule.entries import Entries, at_places_of, entries_in_slots, entries_of, keep

@@ -13,7 +13,7 @@ from jax import Array, lax
 from pallas_kernels.layouts.adjacency import Adjacency
 
 from ..._core.loops import while_going
-from ...formats.base import search_rows
+from ...formats.convert.offsets import search_rows
 from ...formats.csr import sort_by
 from ...ops.products.spmv.xla import csr_spmv
 from .xla import search, smallest_parents

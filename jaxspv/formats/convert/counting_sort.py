@@ -12,7 +12,7 @@ from jax import Array, lax
 from ..._core.indices import index_dtype_for
 from ..._core.operation import Operation
 from ...native import bind
-from ..base import search_rows
+from .offsets import search_rows
 
 SPREAD = 16  # offsets an entry up to which a counting sort pays
 

@@ -12,7 +12,8 @@ from jax import Array
 from ..._core.indices import narrowed, with_pattern
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from ...shapes import Bool, Int, Shaped, UInt
-from ..base import SparseMatrix, register, search_rows
+from ..base import SparseMatrix, register
+from ..convert.offsets import search_rows
 from ..coo import COO, sort_coo
 from ..invariants import check, check_places, of_tiles
 from ..stored import Edges

@@ -11,7 +11,7 @@ from jax import Array
 from ...._core.operation import Operation
 from ....algebra.semirings import Semiring
 from ....formats import CSR
-from ....formats.base import search_rows
+from ....formats.convert.offsets import search_rows
 from ....native import bind
 from ....native.codes import codes, refused
 from ..common.product import product, take, winners

@@ -21,7 +21,7 @@ from ...._core.compat import kernels_refused
 from ...._core.operation import Operation
 from ...._core.reductions import in_float32
 from ....algebra.monoids import plus
-from ....formats.base import search_rows
+from ....formats.convert.offsets import search_rows
 from ....native import bind
 
 

@@ -1,0 +1,90 @@
+"""Offsets of a compressed axis and the index of each slot along it, one from the other."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..._core.eager.arrays import by_numpy, is_eager, on_gpu, to_device
+from ..._core.indices import LIMIT
+from ..._core.operation import Operation, typed
+from ...native import bind
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def search_rows(indptr: Array, nse: int) -> Array:
+    """The row of each slot of a compressed matrix; the number of rows for padding slots.
+
+    `row[k] = #{i >= 1 : indptr[i] <= k}`, by counting the row ends before each slot, on a CPU by
+    writing row after row: O(nse + m). int32, or the dtype of `indptr` where nse needs it. Jitted:
+    eager conversions would compile the choice each time.
+    """
+    m = indptr.shape[0] - 1
+    if nse == 0 or m == 0:
+        return jnp.full(nse, m, jnp.int32)
+
+    if nse >= LIMIT:
+        return _counted_rows(indptr, nse=nse)
+    return row_search(indptr.astype(jnp.int32), nse=nse)
+
+
+row_search = Operation(
+    "row search",
+    types=lambda indptr, *, nse: jax.ShapeDtypeStruct((nse,), indptr.dtype),
+    internal=True,
+)
+
+
+@row_search.register("count")
+def _counted_rows(indptr: Array, *, nse: int) -> Array:
+    ends = jnp.zeros(nse, indptr.dtype).at[indptr[1:]].add(1, mode="drop")
+    return jnp.minimum(jnp.cumsum(ends, dtype=indptr.dtype), indptr.shape[0] - 1)
+
+
+@row_search.register("native", backend="cpu", refuse=bind.refused)
+def _rows_in_cpp(indptr: Array, *, nse: int) -> Array:
+    return bind.call("expand", jax.ShapeDtypeStruct((nse,), jnp.int32), indptr)
+
+
+def compress(major: Array, extent: int) -> Array:
+    """(extent + 1,) offsets of a sorted major index: `indptr[i] = #{k : major[k] < i}`.
+
+    Raises:
+        ValueError: an array of so many offsets is nothing to make unasked.
+    """
+    if extent >= LIMIT:
+        raise ValueError(
+            f"a compressed axis of {extent} would take as many offsets; it must stay below "
+            "2^31 - 1: use format='coo'."
+        )
+    if is_eager(major) and on_gpu(major) and by_numpy(major):
+        found = np.searchsorted(np.asarray(major), np.arange(extent + 1, dtype=major.dtype))
+        return to_device(found.astype(major.dtype), major)
+    return offsets(major, extent=extent)
+
+
+offsets = Operation(
+    "row offsets", types=lambda major, *, extent: typed(major.dtype, extent + 1), internal=True
+)
+
+
+def _not_native(major, *, extent) -> str | None:
+    if major.dtype != jnp.int32:
+        return "it takes indices of 32 bits"
+    return bind.refused()
+
+
+@offsets.register("native", backend="cpu", refuse=_not_native)
+def _counted(major, *, extent):
+    """A pass over the entries, in C++."""
+    return bind.call("compress", typed(major.dtype, extent + 1), major)
+
+
+@offsets.register("search")
+def _searched(major: Array, *, extent: int) -> Array:
+    bounds = jnp.arange(extent + 1, dtype=major.dtype)
+    return jnp.searchsorted(major, bounds, side="left").astype(major.dtype)

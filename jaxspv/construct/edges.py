@@ -19,6 +19,7 @@ from .._core.operation import Operation
 from .._core.platforms import situation
 from ..algebra.monoids import Monoid
 from ..formats import COO, SparseMatrix
+from ..formats.base import slots_after
 from ..formats.stored import Edges
 
 ON_CPU = 1  # DLPack's kDLCPU
@@ -143,26 +144,20 @@ def by_rows(slots: Any, count: Any) -> bool:
 def noted(A: SparseMatrix, coo: COO, slots: Any, count: Any) -> SparseMatrix:
     """`A`, made of the sorted `coo`, with the note of its edges, which are at `slots` of `coo`."""
     number, source = slots.shape[0], None if A.format in ("csr", "coo") else coo
-    made = functools.partial(moved, type(A), A.nse, source, slots)
+    made = functools.partial(moved, type(A), source, slots)
     if (listed := by_rows(slots, count)) and source is None:
         made = functools.partial(jnp.arange, number, dtype=A.index_dtype)
     edges = Edges(number, listed, made)
     return dataclasses.replace(A, edges=edges)  # pyright: ignore[reportArgumentType]
 
 
-def moved(kind: type[SparseMatrix], nse: int, coo: COO | None, slots: Any) -> Array:
+def moved(kind: type[SparseMatrix], coo: COO | None, slots: Any) -> Array:
     """Slots of the sorted `coo` as slots of the matrix of this kind made of it, `nse` past its end.
 
     None: of a kind that keeps the slots.
     """
     slots = to_device(slots)
-    if coo is None or kind.format in ("csr", "coo"):
-        return slots
-    numbers = jnp.arange(coo.nse, dtype=coo.index_dtype)
-    held = kind.from_coo(dataclasses.replace(coo, data=numbers))
-    number = jnp.where(held.rowcol()[0] < coo.shape[0], held.data, coo.nse + 1)
-    places = jnp.arange(nse, dtype=numbers.dtype)
-    return jnp.full(coo.nse + 1, nse, numbers.dtype).at[number].set(places, mode="drop")[slots]
+    return slots if coo is None or kind.format in ("csr", "coo") else slots_after(coo, kind, slots)
 
 
 def _places(x: Array) -> Array:

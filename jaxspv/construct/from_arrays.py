@@ -21,7 +21,7 @@ from .._core.indices import LIMIT, checked_count, index_dtype_for
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, as_monoid, plus
 from ..formats import COO, CSR, FORMATS
-from ..formats.stored import as_values
+from ..formats.stored import as_values, in_slots
 from ..shapes import ArrayLike, Indices, Number, Shaped, Values
 from .arguments import (
     check_range,
@@ -110,12 +110,12 @@ def from_edges(
     joined = joined_host(dup, np.asarray(data), slots, int(count), capacity) if known else None
     if joined is None:
         joined = dup.segment_reduce(jnp.asarray(data), jnp.asarray(slots), capacity)
-    row, col = _fit(row, capacity, shape[0], dtype), _fit(col, capacity, shape[1], dtype)
+    row, col = in_slots(row, capacity, shape[0], dtype), in_slots(col, capacity, shape[1], dtype)
     matrix = COO(joined, row, col, overflow, shape)
     A = as_format(matrix, format)
     if not return_slots:
         return noted(A, matrix, slots, count) if concrete else A
-    return A, moved(type(A), A.nse, matrix, slots)
+    return A, moved(type(A), matrix, slots)
 
 
 def from_dense(
@@ -173,8 +173,8 @@ def _dense_on_host(dense: Array, nse: int | None, fill: Number, asked: Any) -> C
     row, col = np.nonzero(differ(values, fill))
     capacity = checked_capacity(nse, row.size, True, values.size)
     dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
-    data = to_device(np.pad(values[row, col], (0, capacity - row.size)))
-    row, col = _fit(row, capacity, m, dtype), _fit(col, capacity, n, dtype)
+    data = in_slots(values[row, col], capacity, 0)
+    row, col = in_slots(row, capacity, m, dtype), in_slots(col, capacity, n, dtype)
     return COO(data, row, col, to_device(np.asarray(False)), (m, n))
 
 
@@ -282,22 +282,13 @@ def as_format(coo: COO, name: str) -> Any:
     return FORMATS[name].from_coo(coo)
 
 
-def _fit(index: Any, capacity: int, extent: int, dtype: Any) -> Array:
-    """`index` cut or padded with `extent` to `capacity`."""
-    padding = (0, max(capacity - index.shape[0], 0))
-    if isinstance(index, np.ndarray):
-        kept = np.pad(index[:capacity].astype(dtype), padding, constant_values=extent)
-        return to_device(kept)
-    return jnp.pad(index[:capacity].astype(dtype), padding, constant_values=extent)
-
-
 def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any) -> CSR:
     m, n = check_shape(tuple(int(s) for s in matrix.shape))
     capacity = checked_capacity(nse, matrix.nnz, True, matrix.nnz)
     dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
-    data = to_device(np.pad(values, (0, capacity - matrix.nnz)))  # a copy
+    data = in_slots(values, capacity, 0)  # a copy
     indptr = to_device(matrix.indptr.astype(dtype))
-    indices = _fit(matrix.indices[: matrix.nnz], capacity, n, dtype)  # may have more
+    indices = in_slots(matrix.indices[: matrix.nnz], capacity, n, dtype)  # may have more
     return CSR(data, indices, indptr, jnp.asarray(False), (m, n))
 
 
@@ -311,7 +302,7 @@ def _from_padded(row, col, data, shape, nse, dup, format):
         inside = (row >= 0) & (row < shape[0]) & (col >= 0) & (col < shape[1])
         slots = np.full(row.shape, nse, dtype)
         row, col, slots[inside], count = unique_host(row[inside], col[inside], shape, dtype)
-        row, col = _fit(row, nse, shape[0], dtype), _fit(col, nse, shape[1], dtype)
+        row, col = in_slots(row, nse, shape[0], dtype), in_slots(col, nse, shape[1], dtype)
     else:
         row, col, slots, count = unique_traced(row, col, shape, dtype)
         slots = jnp.where(slots < nse, slots, nse)

@@ -247,20 +247,19 @@ def _noted(converted: Any, A: SparseMatrix, name: str) -> Any:
     if converted is A or not hasattr(converted, "edges") or name not in FORMATS:
         return converted
     assert A.edges is not None
-    slots = functools.partial(_slots_after, A, name)
+    slots = lambda: slots_after(A, FORMATS[name], A.edges.slots())  # noqa: E731
     return dataclasses.replace(converted, edges=Edges(A.edges.number, A.edges.by_rows, slots))
 
 
-def _slots_after(A: SparseMatrix, name: str) -> Array:
-    """The slots of the edges of A after its conversion to a format."""
-    assert A.edges is not None
+def slots_after(A: SparseMatrix, kind: type[SparseMatrix], slots: Array) -> Array:
+    """Slots of A after its conversion to a format; `nse`, before and after, for none."""
     numbers = jnp.arange(A.nse, dtype=A.index_dtype)
     source = dataclasses.replace(A, data=numbers, edges=None)  # pyright: ignore
-    held = FORMATS[name].from_matrix(source)
+    held = kind.from_matrix(source)
     number = jnp.where(held.rowcol()[0] < A.shape[0], held.data, A.nse + 1)
     places = jnp.arange(held.nse, dtype=numbers.dtype)
     moved = jnp.full(A.nse + 1, held.nse, numbers.dtype).at[number].set(places, mode="drop")
-    return moved[jnp.minimum(A.edges.slots(), A.nse)]
+    return moved[jnp.minimum(slots, A.nse)]
 
 
 def _slots_of_edges(A: SparseMatrix) -> Array:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -36,6 +37,17 @@ def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:
 @functools.partial(jax.jit, static_argnums=1)
 def _first(arrays, count):
     return [a[:count] for a in arrays]
+
+
+def in_slots(array: Any, capacity: int, fill: Any, dtype: Any = None) -> Array:
+    """The first `capacity` elements of an array, and `fill` behind them; NumPy's by NumPy, which
+    has no program for each size."""
+    dtype, kept = array.dtype if dtype is None else dtype, array[:capacity]
+    if not isinstance(array, np.ndarray):
+        return jnp.pad(kept.astype(dtype), (0, capacity - kept.shape[0]), constant_values=fill)
+    new = np.full(capacity, fill, dtype)
+    new[: kept.size] = kept
+    return to_device(new)
 
 
 def narrow(values: np.ndarray) -> np.ndarray:

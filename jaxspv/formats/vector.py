@@ -26,7 +26,7 @@ from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..algebra.monoids import as_monoid, plus
 from ..shapes import Bool, Indices, Int, Number, Shaped, Values, Vector
 from .invariants import check, of_list
-from .stored import Stored, as_values, first_slots, narrow
+from .stored import Stored, as_values, first_slots, in_slots, narrow
 
 
 @jax.jit
@@ -115,10 +115,7 @@ class SparseVector(Stored):
             ValueError: values are concrete and `nse` is too small.
         """
         _check_capacity(self.count, nse)
-        (n,) = self.shape
-        keep, extra = min(nse, self.nse), max(nse - self.nse, 0)
-        indices = jnp.pad(self.indices[:keep], (0, extra), constant_values=n)
-        data = jnp.pad(self.data[:keep], (0, extra))
+        indices, data = in_slots(self.indices, nse, self.shape[0]), in_slots(self.data, nse, 0)
         overflow = self.overflow | (self.count > nse)
         count = jnp.minimum(self.count, nse)
         return dataclasses.replace(self, data=data, indices=indices, count=count, overflow=overflow)
@@ -200,10 +197,8 @@ def _from_host(x: Array, nse: int | None, fill: Any, asked: Any) -> SparseVector
     capacity = at.size if nse is None else nse
     _check_capacity(at.size, capacity)
     dtype = index_dtype_for(sizes=(*x.shape, capacity), asked=asked)
-    spare = (0, capacity - at.size)
-    indices = np.pad(at.astype(dtype), spare, constant_values=x.shape[0])
-    parts = np.pad(values[at], spare), indices, np.asarray(at.size, dtype), np.asarray(False)
-    data, indices, count, overflow = to_device(parts)
+    data, indices = in_slots(values[at], capacity, 0), in_slots(at, capacity, x.shape[0], dtype)
+    count, overflow = to_device((np.asarray(at.size, dtype), np.asarray(False)))
     return SparseVector(data, indices, count, overflow, (x.shape[0],))
 
 

@@ -16,6 +16,7 @@ from .._core.indices import eager_capacity, index_dtype_for, with_pattern
 from .._core.operations.overload import overloadable
 from .._core.pytree import is_concrete
 from ..formats import CSR
+from ..formats.stored import in_slots
 from ..formats.vector import SparseVector
 from ..shapes import Allowed, Operand, Places
 from .write_rule.call import Dense, Options, call, format_of, is_dense, operand
@@ -30,7 +31,7 @@ from .write_rule.entries import (
     take,
 )
 from .write_rule.index import Index, as_index, as_indices
-from .write_rule.on_host import csr_like, is_on_host, listed, padded
+from .write_rule.on_host import csr_like, is_on_host, listed
 
 
 @overloadable
@@ -145,7 +146,8 @@ def _from_host(A: CSR, arrays: tuple[Any, ...], rows: Index, cols: Index) -> Any
         indices = np.repeat(np.arange(n), np.diff(indptr))
     capacity = eager_capacity(data.size, n)
     count = scalar(data.size, A.index_dtype)
-    data, indices = padded(data, capacity, 0, A.dtype), padded(indices, capacity, n, A.index_dtype)
+    data = in_slots(data, capacity, 0, A.dtype)
+    indices = in_slots(indices, capacity, n, A.index_dtype)
     return SparseVector(data, indices, count, A.overflow, (n,))
 
 

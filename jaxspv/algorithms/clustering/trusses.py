@@ -20,6 +20,7 @@ from ...algebra.operators import identity
 from ...algebra.semirings import plus_pair
 from ...formats import CSR
 from ...formats.csr import sorted_csr
+from ...formats.stored import in_slots
 from ...graph import Graph
 from ...native import bind
 from ...ops.apply import apply
@@ -96,20 +97,15 @@ def _on_host(A: CSR, k: Any, **how: Any) -> CSR:
     tail = np.repeat(np.arange(A.shape[0]), np.diff(indptr))
     slots = np.flatnonzero(tail != indices[: tail.size])  # no loops
 
-    def padded(values: Any, fill: int, dtype: Any) -> Any:
-        new = np.full(A.nse, fill, dtype)
-        new[: len(values)] = values
-        return to_device(new)
-
     proper = dataclasses.replace(
         A,
         indptr=to_device(np.searchsorted(slots, indptr).astype(np.int32)),
-        indices=padded(indices[slots], A.shape[1], np.int32),
-        data=padded(slots, 0, np.int32),
+        indices=in_slots(indices[slots], A.nse, A.shape[1]),
+        data=in_slots(slots, A.nse, 0, np.int32),
     )
     left: Any = op(proper, k, **how)
     chosen = np.asarray(left.data)[: int(np.asarray(left.indptr)[-1])]
-    return left.with_data(padded(data[chosen], 0, A.dtype))
+    return left.with_data(in_slots(data[chosen], A.nse, 0))
 
 
 def _k_truss(graph: Graph, k: Any, *, backend, method) -> CSR:

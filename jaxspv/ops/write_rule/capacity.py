@@ -6,14 +6,13 @@ import dataclasses
 import math
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.eager.arrays import on_accelerator, to_device
+from ..._core.eager.arrays import on_accelerator
 from ..._core.indices import eager_capacity
 from ..._core.pytree import is_concrete
-from ...formats.stored import Stored
+from ...formats.stored import Stored, in_slots
 
 SMALL = 1 << 16  # slots that are padded and cut on the host
 
@@ -97,10 +96,7 @@ def resized(x: Any, nse: int) -> Any:
     on_host = is_concrete(x) and not on_accelerator(x.data)  # NumPy has no program for each size
 
     def fit(array, fill):
-        if on_host:
-            extra = (0, max(nse - array.shape[0], 0))
-            return to_device(np.pad(np.asarray(array)[:nse], extra, constant_values=fill))
-        return jnp.pad(array[:nse], (0, max(nse - array.shape[0], 0)), constant_values=fill)
+        return in_slots(np.asarray(array) if on_host else array, nse, fill)
 
     new: dict[str, Any] = {"data": fit(x.data, 0)}
     if hasattr(x, "row"):

@@ -23,7 +23,7 @@ from ..._core.tuples import take as take
 from ...algebra.monoids import plus
 from ...algebra.operators import BINARY
 from ...formats import COO, FORMATS
-from ...formats.stored import Stored
+from ...formats.stored import Stored, in_slots
 from ...formats.vector import SparseVector
 from .slots import kept, matches, unite
 
@@ -187,12 +187,8 @@ def fitted(e: Entries, nse: int | None) -> Entries:
     if nse is None or nse == e.nse:
         return e
     e = e.holding(nse)
-    kept, extra = min(nse, e.nse), max(nse - e.nse, 0)
-    keys = tuple(
-        jnp.pad(k[:kept], (0, extra), constant_values=extent)
-        for k, extent in zip(e.keys, e.shape, strict=True)
-    )
-    data = jnp.pad(e.data[:kept], (0, extra))
+    keys = tuple(in_slots(k, nse, extent) for k, extent in zip(e.keys, e.shape, strict=True))
+    data = in_slots(e.data, nse, 0)
     return Entries(data, keys, jnp.minimum(e.count, nse), e.overflow | (e.count > nse), e.shape)
 
 

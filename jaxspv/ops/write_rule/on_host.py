@@ -9,11 +9,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import Array
 
 from ..._core.eager.arrays import is_eager, on_accelerator, to_device
 from ..._core.indices import eager_capacity
 from ...formats import CSR
+from ...formats.stored import in_slots
 from .index import Index
 
 
@@ -37,20 +37,13 @@ def listed(index: Index) -> Any:
     return slice(index.start, end if end >= 0 else None, index.step)
 
 
-def padded(array: np.ndarray, capacity: int, fill: Any, dtype: Any) -> Array:
-    """An array with its values first."""
-    new = np.full(capacity, fill, dtype)
-    new[: array.size] = array
-    return to_device(new)
-
-
 def csr_like(A: Any, arrays: tuple[Any, ...], shape: tuple[int, int], overflow: Any) -> CSR:
     """A CSR of (data, indices, indptr), in the capacity of eager results, with dtypes of A."""
     data, indices, indptr = arrays
     capacity = eager_capacity(data.size, shape[0] * shape[1])
     return CSR(
-        padded(data, capacity, 0, A.dtype),
-        padded(indices, capacity, shape[1], A.index_dtype),
+        in_slots(data, capacity, 0, A.dtype),
+        in_slots(indices, capacity, shape[1], A.index_dtype),
         to_device(indptr.astype(A.index_dtype)),
         overflow,
         shape,

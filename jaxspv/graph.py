@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from ._core.derivatives import dense_tangent, is_zero
+from ._core.derivatives import copied
 from ._core.eager.arrays import by_numpy, known_while_tracing, on_gpu, to_device
 from ._core.eager.kept import kept
 from ._core.html import card, pattern
@@ -317,35 +316,11 @@ def linked(graph: Graph) -> Graph:
     if not isinstance(values, Tracer) or not jnp.issubdtype(values.dtype, jnp.inexact):
         return graph
     if inn is not None and inn.data is not None and graph.inn_slots is not None:
-        data = _derived(inn.data, inn.data, values, graph.inn_slots)
+        data = copied(inn.data, inn.data, values, graph.inn_slots)
         inn = dataclasses.replace(inn, data=data)
     floats = [x for x in jax.tree.leaves(graph.layouts) if jnp.issubdtype(x.dtype, jnp.inexact)]
-    data = _derived(values, floats, values, None) if floats else values
+    data = copied(values, floats, values, None) if floats else values
     return dataclasses.replace(graph, out=dataclasses.replace(graph.out, data=data), transposed=inn)
-
-
-@jax.custom_jvp
-def _derived(known: Array, copies: Any, values: Array, slots: Array | None) -> Array:
-    """`known`, which equals `values[slots]` (None: `values`) and has its tangent.
-
-    Raises:
-        TypeError: when it is differentiated by `copies`, other arrays made from the same values.
-    """
-    return known
-
-
-@functools.partial(_derived.defjvp, symbolic_zeros=True)
-def _derived_jvp(primals, tangents):
-    slots = primals[3]
-    if not is_zero(tangents[1]):
-        raise TypeError(
-            "a prepared Graph repeats its values in its layouts, and is differentiated by `G.data` "
-            "alone: `jax.grad(lambda d: f(G.with_data(d)))(G.data)`, or `jsp.grad(f)(G)`, whose "
-            "result has a gradient of `data` and nothing else. New values are put in by "
-            "`G.with_data(d)`."
-        )
-    dot = dense_tangent(tangents[2])
-    return _derived(*primals), dot if slots is None else dot[slots]
 
 
 def _with_transpose(graph: Graph, check: bool) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -89,3 +90,27 @@ def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: 
 
     live = [x if u else None for x, u in zip(leaves, unknown, strict=True)]
     return tree.unflatten(jax.linear_transpose(of, live)(cotangent)[0])
+
+
+@jax.custom_jvp
+def copied(known: Array, copies: Any, values: Array, slots: Array | None) -> Array:
+    """`known`, which equals `values[slots]` (None: `values`) and has its tangent.
+
+    Raises:
+        TypeError: when it is differentiated by `copies`, other arrays made from the same values.
+    """
+    return known
+
+
+@functools.partial(copied.defjvp, symbolic_zeros=True)
+def _copied_jvp(primals, tangents):
+    slots = primals[3]
+    if not is_zero(tangents[1]):
+        raise TypeError(
+            "a prepared Graph repeats its values in its layouts, and is differentiated by `G.data` "
+            "alone: `jax.grad(lambda d: f(G.with_data(d)))(G.data)`, or `jsp.grad(f)(G)`, whose "
+            "result has a gradient of `data` and nothing else. New values are put in by "
+            "`G.with_data(d)`."
+        )
+    dot = dense_tangent(tangents[2])
+    return copied(*primals), dot if slots is None else dot[slots]

@@ -246,9 +246,9 @@ def _noted(converted: Any, A: SparseMatrix, name: str) -> Any:
     """`A` in the format called `name`, with the note of the edges of A."""
     if converted is A or not hasattr(converted, "edges") or name not in FORMATS:
         return converted
-    assert A.edges is not None
-    slots = lambda: slots_after(A, FORMATS[name], A.edges.slots())  # noqa: E731
-    return dataclasses.replace(converted, edges=Edges(A.edges.number, A.edges.by_rows, slots))
+    assert (edges := A.edges) is not None
+    slots = lambda: slots_after(A, FORMATS[name], edges.slots())  # noqa: E731
+    return dataclasses.replace(converted, edges=Edges(edges.number, edges.by_rows, slots))
 
 
 def slots_after(A: SparseMatrix, kind: type[SparseMatrix], slots: Array) -> Array:

@@ -13,6 +13,7 @@ import itertools
 import math
 import random
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -146,15 +147,8 @@ def _attributes(name: str) -> set[str]:
     return {"weight", "distance"} & _parameters(name)[1].keys()
 
 
-class _Spent:
-    """What this process has seen: seconds in NetworkX's functions, calls that ran here."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.calls: set[tuple[str, int, int]] = set()
-
-
-spent = _Spent()
+# What this process has seen: seconds in NetworkX's functions, calls that ran here.
+spent: Any = types.SimpleNamespace(seconds=0.0, calls=set())
 
 
 def should_run(name: str, args: tuple, kwargs: dict) -> bool | str:
@@ -216,7 +210,8 @@ def _seconds(name: str, arguments: dict[str, Any]) -> float:
     weighted |= given("weight", given("distance")) is not None
     factor = BY_WEIGHT if weighted else 1.0
     if name in OF_SEARCH:
-        return OF_SEARCH[name] * factor * SOURCES.get(name, _all)(**arguments)
+        sources = SOURCES.get(name, lambda G, **_: len(G))(**arguments)
+        return OF_SEARCH[name] * factor * sources
     if name in ("shortest_path", "shortest_path_length"):
         open_ends = (given("source") is None) + (given("target") is None)
         pair = OF_CALL[name] / BY_WEIGHT * factor
@@ -224,10 +219,6 @@ def _seconds(name: str, arguments: dict[str, Any]) -> float:
     if name in PAIRS.split() and hasattr(pairs := arguments["ebunch"], "__len__"):
         return PAIR_S * len(pairs) / max(_size(G, 8 * len(pairs)), 1)  # of 8 or more: no gain
     return OF_CALL[name]
-
-
-def _all(G: Any, **_: Any) -> int:
-    return len(G)
 
 
 def _number_of(G: Any, nodes: Any) -> int:

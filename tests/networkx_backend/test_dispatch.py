@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import networkx as nx
 import networkx_suite
@@ -148,7 +149,7 @@ def test_refusals_say_why():
 @pytest.fixture
 def new_process(monkeypatch):
     """As in a process that has run nothing here and has no conversions."""
-    monkeypatch.setattr(info, "spent", info._Spent())
+    monkeypatch.setattr(info, "spent", types.SimpleNamespace(seconds=0.0, calls=set()))
     return lambda loaded: monkeypatch.setattr(info, "_is_imported", lambda: loaded)
 
 

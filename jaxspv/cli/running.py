@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.eager.arrays import platform_of
 from .._core.platforms import inside, situation
 from ..algebra.monoids import min_
 from ..checking import check
@@ -18,7 +19,7 @@ from ..graph import prepare
 from ..io.matrix_market import mirrored
 from .opening import open_graph, vertex_of
 from .output import check_output, save_table
-from .support import out_degrees, platform, reached_edges, timed, what_ran
+from .support import out_degrees, reached_edges, timed, what_ran
 
 
 class Run:
@@ -62,7 +63,7 @@ class Run:
     def call(self, algorithm: Callable[..., Any], *operands: Any, **options: Any) -> Any:
         """The result of an algorithm on the graph, timed."""
         how = {"backend": self.args.backend, "method": self.args.method, **options}
-        with inside(situation().on(platform())):  # forms for other platforms are not traced
+        with inside(situation().on(platform_of(()))):  # forms for other platforms are not traced
             self.plan = explain(algorithm.__name__, self.G, *operands, **how)
         self.timing, result = timed(lambda: algorithm(self.G, *operands, **how), self.args.repeat)
         return result

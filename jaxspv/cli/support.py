@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import scipy  # its modules are imported when they are first used
 
+from .._core.eager.arrays import platform_of
 from .._core.operations.plan import Plan
 from ..formats import SparseMatrix
 from ..graph import Graph
@@ -85,14 +86,9 @@ def reached_edges(G: Graph, reached: np.ndarray) -> int:
     return (arcs - loops) // 2 + loops
 
 
-def platform() -> str:
-    """The name, as programs are lowered for it, of this process's default device."""
-    return {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend())
-
-
 def what_ran(plan: Plan) -> dict[str, Any]:
     """Backend and method that serve this process's default device, and the plan in words."""
-    impl = plan.on(platform())
+    impl = plan.on(platform_of(()))
     return {
         "backend": impl.backend,
         "method": impl.name,

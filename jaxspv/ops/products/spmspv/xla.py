@@ -14,6 +14,7 @@ from ...._core.reductions import rounded
 from ....algebra.semirings import Semiring
 from ....formats import Tiled
 from ....formats.base import serves
+from ....formats.stored import in_slots
 from ....formats.tiled.vector import TiledVector
 from ....formats.vector import SparseVector, from_present
 from ..common.expand import Runs, capacities, edge_slots, run_of_each, select_runs
@@ -264,10 +265,9 @@ def _reduced(c: Call, out: Array, terms: Array) -> SparseVector:
     at = jnp.where(starts, group, edges)
     indices = jnp.full(capacity, m, jnp.int32).at[at].set(out, mode="drop")
     count = jnp.sum(starts, dtype=jnp.int32)
-    pad = c.nse - capacity
     return SparseVector(
-        jnp.pad(values, (0, pad)),
-        jnp.pad(indices, (0, pad), constant_values=m),
+        in_slots(values, c.nse, 0),
+        in_slots(indices, c.nse, m),
         jnp.minimum(count, c.nse),
         count > c.nse,
         (m,),

@@ -15,7 +15,7 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Int, Matrix
-from ..common.edges import no_edges
+from ..common.edges import endpoints_of, no_edges
 from ..common.status import finished
 
 
@@ -128,9 +128,7 @@ def _fastsv(graph):
     round changes nothing both ends of every edge agree, hence on the smallest vertex.
     """
     n = graph.n
-    tail, head = graph.out.rowcol()
-    valid = tail < n
-    tail, head = jnp.where(valid, tail, n), jnp.where(valid, head, n)
+    tail, head = endpoints_of(graph)
 
     def round_(state):
         return hooked(state[0], tail, head)

@@ -44,18 +44,6 @@ def _common(A: CSR, share: jax.Array, pairs: CSR) -> CSR:
     return mxm(A.with_data(columns), A, plus_times, mask=structure(pairs), nse=pairs.nse)
 
 
-def apply_matrix(graph: Graph, x: np.ndarray) -> np.ndarray:
-    """`y[i] = sum over edges i -> j of A[i, j] x[j]`, for x over the vertices without ghosts."""
-    padded = np.zeros(graph.n)
-    padded[: len(x)] = x
-    return np.asarray(_row_products(graph, padded))[: len(x)]
-
-
-@jax.jit
-def _row_products(graph: Graph, x: jax.Array) -> jax.Array:
-    return mxv(graph.out, x.astype(graph.dtype))
-
-
 def mutual(G: ConvertedGraph) -> np.ndarray:
     """(n,) of each vertex the edges that are also there in the other direction."""
 

@@ -17,7 +17,6 @@ from ....construct.padding import unpad
 from ....graph import Graph
 from ....ops.products.mxv.api import mxv
 from ...graph import ConvertedGraph
-from ...products import apply_matrix
 from ...registry import implements
 from ...results import by_node
 from ...views import pattern, weighted
@@ -160,7 +159,7 @@ def hits(G, max_iter=100, tol=1.0e-8, nstart=None, normalized=True, *, method=No
     if not iterated and not float(found[1]) < limit:
         raise NotImplementedError(f"the iteration has not converged after {steps} steps")
     h = _converged(G, found, limit, max_iter)
-    a = apply_matrix(inn, np.asarray(found[2])[: len(G)])  # of the hubs before
+    a = np.asarray(found[2], np.float64)[: len(G)]
     h, a = (v / (v.sum() if normalized else v.max()) for v in (h, a))
     return by_node(G, h), by_node(G, a)
 
@@ -171,7 +170,8 @@ def _hits(out: Graph, inn: Graph, x: jax.Array, limit: Any, steps: Any):
         h = mxv(out.out, mxv(inn.out, h))
         return h / jnp.max(h)
 
-    return _iterate(step, x.astype(out.dtype), limit, steps)
+    hubs, change, before = _iterate(step, x.astype(out.dtype), limit, steps)
+    return hubs, change, mxv(inn.out, before)  # the authorities
 
 
 @implements

@@ -118,7 +118,8 @@ class _Levels:
         self.fold = LogSum(k, 1) if log_sum else Fold(k, semiring, 1)
         self.identity = semiring.neutral(k)
 
-    def run(self) -> None:
+    def run(self) -> Any:
+        """Whether no barrier expired."""
         k, m = self.k, self.m
 
         def piece(p, ok):
@@ -130,8 +131,7 @@ class _Levels:
             return p + 1, ok
 
         pieces = self.plan.first.shape[0]
-        _, ok = k.while_(lambda p, ok: (p < pieces) & (ok == 1), piece, 0, 1)
-        k.report(m.status, ok)
+        return k.while_(lambda p, ok: (p < pieces) & (ok == 1), piece, 0, 1)[1]
 
     def _piece(self, p: Any) -> None:
         k, m, width = self.k, self.m, self.plan.rows[0][1]

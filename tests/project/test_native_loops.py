@@ -78,7 +78,7 @@ CASES = {
     ),
     "strong components": (jsp.strongly_connected_components, DIRECTED, (), 4),
     "triangles": (jsp.triangle_count, BOTH, (), 1),
-    "squares": (jsp.square_clustering, BOTH, (), 2),
+    "squares": (jsp.square_clustering, BOTH, (), 3),
     "independent set": (lambda A: jsp.maximal_independent_set(jax.random.key(0), A), BOTH, (), 2),
     "labels": (jsp.label_propagation, DIRECTED, (), 1),
     "similarity": (lambda A: jsp.similarity(A, FEW, FEW), BOTH, (), 0),

@@ -36,11 +36,11 @@ def _refuse(semiring: Any, values: Any, x0: Any, pieces: Pieces, where: Any, *, 
         return f"a vertex has more than {MOST_EDGES} edges"
     if semiring.add.takes_first:
         return "it meets terms in any order"
-    functions = {"mul": _mul(semiring), "add": semiring.add.op}
+    functions = {"mul": _mul(semiring)}
+    functions |= {} if semiring.add.sums_exponentials else {"add": semiring.add.op}
     for name, fn in functions.items():
-        if name == "mul" or not semiring.add.sums_exponentials:
-            if reason := refuse(fn, "float32", "float32"):
-                return f"`{name}`: {reason}"
+        if reason := refuse(fn, "float32", "float32"):
+            return f"`{name}`: {reason}"
     return None
 
 

@@ -66,11 +66,10 @@ def _tangent(graph, primals, tangents):
     terms, dots = jvp_of_perturbed(lambda s, v: term(s, v, held), primal, tuple(dots))
     by_held = jax.jvp(lambda v: term(*primal, v), (held,), (jnp.ones_like(held),))[1]
     totals = jnp.where(valid, take(x, target), terms)
+    shares = add.weighted(by_held, terms, totals)
 
     def summed(v):
         return segment_sums(v, target, count=n, sorted=False)
-
-    shares = add.weighted(by_held, terms, totals)
 
     def by_levels(pieces):
         return lambda _, b: levels.evaluate(plus_times, shares, b, pieces)

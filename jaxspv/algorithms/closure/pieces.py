@@ -117,9 +117,8 @@ def _cut_by_rows(source, target, slot, level) -> Pieces | None:
     order = np.lexsort((-degree, level))  # vertices without edges come first
     own = level[order]
     at = np.arange(n) - (np.cumsum(sizes) - sizes)[own]  # in the level
-    best = None
-    for k in range(4 if slot.size else 0):
-        width = -(-int(sizes[1:].max()) >> k)
+    best, most_wide = None, int(sizes[1:].max(initial=0))
+    for width in dict.fromkeys(-(-most_wide >> k) for k in range(4) if most_wide):
         counts = -(-sizes // width)
         counts[0] = 0
         each = np.maximum(counts[own], 1)
@@ -129,9 +128,7 @@ def _cut_by_rows(source, target, slot, level) -> Pieces | None:
             break
         ends = np.bincount(piece[sizes[0] :] * (deep + 1) + degree[order[sizes[0] :]])
         ends = np.pad(ends, (0, pieces * (deep + 1) - ends.size)).reshape(pieces, deep + 1)
-        needed = (
-            ends[:, ::-1].cumsum(1)[:, -2::-1].max(0)
-        )  # vertices with a first, second, ... edge
+        needed = ends[:, ::-1].cumsum(1)[:, -2::-1].max(0)  # with a first, second, ... edge
         rows = _grouped(needed)
         size = int(rows.prod(1).sum())
         cost = pieces * (size + STEP)
@@ -160,16 +157,19 @@ def _inverse(order: np.ndarray) -> np.ndarray:
 
 
 def _grouped(needed: np.ndarray) -> np.ndarray:
-    """Groups of rows for falling numbers of places: the fewest places, and few groups."""
-    best, then = [0] * (needed.size + 1), [0] * needed.size
-    for k in reversed(range(needed.size)):
-        ends = range(k + 1, needed.size + 1)
-        costs = [int(needed[k]) * (end - k) + GROUP + best[end] for end in ends]
-        then[k] = ends[int(np.argmin(costs))]
-        best[k] = min(costs)
+    """Groups of rows for falling numbers of places: the fewest places, and few groups.
+
+    A group begins where the number changes: the square of how many numbers differ, which is below
+    that of twice the edges.
+    """
+    ends = np.flatnonzero(np.diff(needed, prepend=-1, append=-1))
+    best, then = np.zeros(ends.size, np.int64), np.zeros(ends.size, np.int64)
+    for k in reversed(range(ends.size - 1)):
+        costs = needed[ends[k]] * (ends[k + 1 :] - ends[k]) + GROUP + best[k + 1 :]
+        then[k], best[k] = k + 1 + np.argmin(costs), costs.min()
     groups, k = [], 0
-    while k < needed.size:
-        groups.append((then[k] - k, needed[k]))
+    while k < ends.size - 1:
+        groups.append((ends[then[k]] - ends[k], needed[ends[k]]))
         k = then[k]
     return np.array(groups)
 

@@ -1,11 +1,14 @@
 """Closures of values with and without lanes, in every kind of pieces, against an inverse."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxspv as jsp
+from jaxspv.algorithms.closure import pieces
 from jaxspv.algorithms.closure.pieces import plan
 from jaxspv.ops.tuples.common import as_tuples
 
@@ -61,3 +64,28 @@ def test_lanes(family, kind):
     np.testing.assert_allclose(sums(w[1]), want[1], *close)
     both = jax.vmap(jax.vmap(sums))(jnp.stack([w, w[::-1]]))
     np.testing.assert_allclose(both, np.stack([want, want[::-1]]), *close)
+
+
+def cost(needed, cuts):
+    """Places and groups of rows that are cut there."""
+    ends = [*cuts, len(needed)]
+    return sum(needed[i] * (j - i) + pieces.GROUP for i, j in itertools.pairwise(ends))
+
+
+def test_groups_of_rows_cost_the_least():
+    rng = np.random.default_rng(0)
+    for most in (2, 70, 300) * 5:
+        needed = np.sort(rng.integers(1, most + 1, 8))[::-1]
+        found = pieces._grouped(needed)
+        starts = np.cumsum(found[:, 0]) - found[:, 0]
+        assert found[:, 0].sum() == 8
+        assert found[:, 1].tolist() == needed[starts].tolist()
+        inner = (c for k in range(8) for c in itertools.combinations(range(1, 8), k))
+        assert cost(needed, starts) == min(cost(needed, [0, *c]) for c in inner)
+
+
+def test_a_vertex_of_many_edges_is_planned_in_less_than_their_square():
+    n = 100_000  # the square of it would take the better part of an hour
+    A = jsp.from_edges(np.arange(n), np.full(n, n), shape=(n + 1, n + 1))
+    x = jsp.closure(A, "min_plus", start=jnp.arange(n + 1.0) + 3).x
+    np.testing.assert_array_equal(x, np.append(np.arange(n) + 3, 4))

@@ -13,7 +13,7 @@ from pallas_kernels.levels import LIMIT, Plan, sums_by_levels
 from pallas_kernels.simt.device import DEFAULT_GRID, Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, refuse, trace
 
-from ..._core.batching import lanes_second
+from ..._core.batching import lanes_second, one_by_one
 from .levels import Known, sums
 from .pieces import Pieces
 
@@ -84,6 +84,9 @@ def launched(
 
 
 def _in_lanes(size, in_batched, semiring, values, x0, pieces, where, *, known):
+    if size * max(pieces.vertex.size, pieces.slot[0].size, values.shape[-1]) >= LIMIT:
+        operands = semiring, values, x0, pieces, where
+        return one_by_one(_one, size, in_batched, *operands, known=known)
     marks = in_batched[1], in_batched[2]
     values, x0 = lanes_second(size, (values, x0), marks)
     return launched(semiring, values, x0, pieces, known=known).T

@@ -146,7 +146,7 @@ def test_gradient_over_many_levels():
     steps, states = 3000, 4
     row, col = layers(steps, states, 2, np.random.default_rng(0))
     order = np.lexsort((col, row))
-    A = jsp.from_edges(row[order], col[order], shape=(steps * states,) * 2).trim()
+    A = jsp.from_edges(row[order], col[order], shape=(steps * states, steps * states)).trim()
     w = jax.random.normal(jax.random.key(0), (A.nse,))
     start = jnp.where(jnp.arange(A.shape[0]) < states, 0.0, -jnp.inf)
 
@@ -181,3 +181,17 @@ def test_it_lowers_in_one_launch(graph, device):
         closure = lambda v, x: jsp.closure(A.with_data(v), "log_plus", start=x).x  # noqa: B023, E731
         text = lower(jax.vmap(closure), values, x0, mesh=gpus(1, device))
         assert text.count("custom_call @mosaic_gpu") == 1
+
+
+def test_lanes_whose_places_exceed_int32_run_one_by_one(monkeypatch):
+    if reason := kernels_refused():
+        pytest.skip(reason)
+    loops = []
+    for lanes, limit in ((6, gpu.LIMIT), (7, 432)):  # of a lattice of 144 edges
+        A, values, x0 = operands_of("lattice", lanes)
+        monkeypatch.setattr(gpu, "LIMIT", limit)
+        closure = lambda v, x: jsp.closure(A.with_data(v), "log_plus", start=x).x  # noqa: B023, E731
+        text = lower(jax.vmap(closure), values, x0)
+        assert text.count("custom_call @mosaic_gpu") == 1
+        loops.append(text.count("stablehlo.while"))
+    assert loops == [0, 1]

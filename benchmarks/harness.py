@@ -121,13 +121,13 @@ def measure(
         WrongResult: names the candidate; nothing is timed then.
     """
     first, errors = _first_calls(candidates)
-    with _alone():
+    with alone():
         return _timed(candidates, first, errors, runs, limit_s, profile)
 
 
 @contextlib.contextmanager
-def _alone(alone: bool = True) -> Iterator[None]:
-    """Waits until nobody times on this device, and where `alone` until nobody else uses it.
+def alone(exclusive: bool = True) -> Iterator[None]:
+    """Waits until nobody times on this device; where `exclusive`, until nobody else uses it.
 
     Of those whose environment names the same file (`LOCK`). Who waits to be alone holds the gate
     meanwhile, so that others who come later wait behind it.
@@ -138,9 +138,15 @@ def _alone(alone: bool = True) -> Iterator[None]:
         return
     with open(path, "a") as capacity, open(path + ".gate", "a") as gate:
         fcntl.flock(gate, fcntl.LOCK_EX)
-        fcntl.flock(capacity, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(capacity, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
         fcntl.flock(gate, fcntl.LOCK_UN)
         yield
+
+
+def preparation(make: Callable[[], Any]) -> tuple[Any, float]:
+    """What `make` returns and its seconds, while no other process takes times on this device."""
+    with alone(False):
+        return timed(make)
 
 
 def _timed(candidates, first, errors, runs, limit_s, profile):
@@ -182,7 +188,7 @@ def _first_calls(candidates: Sequence[Candidate]) -> tuple[list[float], dict[str
     """Seconds of the first call of each, verified, and what those that raise say."""
     first, errors = [], {}
     for candidate in candidates:
-        with _alone(False):
+        with alone(False):
             try:
                 result, seconds = timed(candidate.call)
             except Exception as error:  # whatever a program of others may raise

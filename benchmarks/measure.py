@@ -16,6 +16,7 @@ import time
 
 from .harness import LOCK
 
+QUIET = 0.8  # load of a host whose CPU is measured
 TABLES = pathlib.Path(__file__).parent / "tables"
 
 
@@ -34,6 +35,8 @@ def main(argv: list[str] | None = None) -> int:
     environment = os.environ | ({LOCK: str(args.out / "lock")} if args.processes > 1 else {})
 
     def one(k: int) -> int:
+        while args.device == "cpu" and os.getloadavg()[0] > QUIET:  # of the run before, or others
+            time.sleep(1)
         start = time.monotonic()
         command = [sys.executable, "-m", "benchmarks", *lines[k].split()]
         with (args.out / f"{k}.log").open("w") as log:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 
-from .harness import Candidate, blocking, chained, nbytes, timed
+from .harness import Candidate, blocking, chained, nbytes, preparation
 from .options import Options
 
 Verify = Callable[[Any], None]
@@ -21,8 +21,8 @@ Verify = Callable[[Any], None]
 
 def prepared(A: sp.csr_array, purpose: str | tuple[str, ...]) -> tuple[Any, dict[str, float]]:
     """The Graph of A, with `convert_s`, `prepare_s` and its bytes over those of the CSR."""
-    matrix, convert_s = timed(lambda: jsp.from_scipy(A))
-    graph, prepare_s = timed(lambda: jsp.prepare(matrix, for_=purpose))
+    matrix, convert_s = preparation(lambda: jsp.from_scipy(A))
+    graph, prepare_s = preparation(lambda: jsp.prepare(matrix, for_=purpose))
     memory = nbytes(graph) / max(1, nbytes(matrix))
     return graph, {"convert_s": convert_s, "prepare_s": prepare_s, "bytes_over_csr": memory}
 

@@ -28,7 +28,7 @@ import numpy as np
 import jaxspv as jsp
 from jaxspv import verify
 
-from ..harness import Candidate, _alone, blocking, jitted, measure
+from ..harness import Candidate, alone, blocking, jitted, measure
 from ..options import Options
 from ..suite import GENERATED, Workload
 from ..timeline import timeline
@@ -125,7 +125,7 @@ def ours(case: Case, matrix, graph, options: Options) -> tuple[list[dict[str, An
         assert not case.unique or case.answer(result) == answer, "another answer"
 
     records = measure([Candidate("jaxspv, call", call, verified)], **options.timing())
-    with _alone():
+    with alone():
         until = time.monotonic() + WARM_S
         while time.monotonic() < until:
             call()
@@ -146,7 +146,7 @@ def theirs(folder: pathlib.Path, path, case: Case, ours_: Answer) -> list[dict[s
     command = [str(folder / case.program), str(path)]
     if case.program == "tc":
         command = [command[0], str(folder / "tc.ini"), str(path.with_suffix(".tc"))]
-    with _alone():
+    with alone():
         try:
             out = subprocess.run(
                 command,

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import jaxspv as jsp
 
 from .. import suite
-from ..harness import _alone, blocking, jitted
+from ..harness import alone, blocking, jitted
 from ..report.table import markdown
 from ..timeline import timeline
 
@@ -92,7 +92,7 @@ def cases(name: str) -> list[Case]:
 
 def milliseconds(call: Callable[[], Any]) -> float:
     """Of all kernels of a call."""
-    with _alone():
+    with alone():
         return _milliseconds(call)
 
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 
-from ..harness import Candidate, blocking, chained, measure, timed
+from ..harness import Candidate, blocking, chained, measure, preparation
 from ..options import Options
 from ..prepared import method_name, runs_here
 from ..suite import Workload
@@ -24,8 +24,8 @@ BASELINE = "SciPy"
 def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one graph."""
     A = workload.matrix()
-    matrix, convert_s = timed(lambda: jsp.from_scipy(A))
-    graph, prepare_s = timed(lambda: jsp.prepare(matrix))
+    matrix, convert_s = preparation(lambda: jsp.from_scipy(A))
+    graph, prepare_s = preparation(lambda: jsp.prepare(matrix))
     found = sp.csgraph.connected_components(A, directed=True, connection="weak")
     labels = np.full(found[0], A.shape[0])
     np.minimum.at(labels, found[1], np.arange(A.shape[0]))

@@ -15,7 +15,7 @@ import jaxspv as jsp
 from jaxspv.algorithms.triangles.api import upward_edges
 
 from .. import baselines
-from ..harness import Candidate, blocking, chained, jitted, measure, timed
+from ..harness import Candidate, blocking, chained, jitted, measure, preparation
 from ..options import Options
 from ..suite import Workload
 
@@ -67,7 +67,7 @@ def _alone(A, products, options):
 
 
 def _ours(A, nse, products, check, options):
-    matrix, convert_s = timed(lambda: jsp.from_scipy(A))
+    matrix, convert_s = preparation(lambda: jsp.from_scipy(A))
     platform = "cuda" if jax.default_backend() == "gpu" else "cpu"
     method = jsp.explain("mxm", matrix, matrix).on(platform).name
     notes = {"method": method, "convert_s": convert_s, "inside": False}

@@ -12,7 +12,7 @@ import numpy as np
 import jaxspv as jsp
 
 from .. import baselines
-from ..harness import Candidate, jitted, measure, timed
+from ..harness import Candidate, jitted, measure, preparation
 from ..options import Options
 from ..prepared import runs_here
 from ..suite import Workload
@@ -27,7 +27,7 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     """Records of one matrix at each density of the vector."""
     A = workload.matrix()
     n = A.shape[1]
-    matrix, convert_s = timed(lambda: jsp.from_scipy(A).asformat("csc"))
+    matrix, convert_s = preparation(lambda: jsp.from_scipy(A).asformat("csc"))
     columns = A.tocsc()
     rng = np.random.default_rng(0)
     records = []

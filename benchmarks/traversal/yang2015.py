@@ -20,6 +20,7 @@ undirected edges of the reached component once.
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import jax
@@ -33,7 +34,7 @@ from jaxspv.ops.products.common.expand import capacities, edge_slots, select_run
 from jaxspv.ops.products.spmspv.xla import CHUNKS, merge_rows
 
 from .. import suite
-from ..harness import Candidate, WrongResult, jitted, measure, summary, timed
+from ..harness import Candidate, WrongResult, alone, jitted, measure, preparation, summary, timed
 from ..options import Options
 from ..prepared import component_edges
 from ..suite import Workload
@@ -140,19 +141,20 @@ def _searches(operands, sources, levels, edges, options):
     first, samples, slow = {}, {m: [] for m in METHODS}, set()
     for method, program in programs.items():
         call = functools.partial(program, operands[method], jnp.int32(sources[0]))
-        got, first[method] = timed(call)
+        got, first[method] = preparation(call)
         _compare(method, sources[0], levels[0], got)
-        warm = timed(call)[1]
+        with alone():
+            warm = timed(call)[1]
         if warm * len(sources) > options.limit_s:
             slow.add(method)
             samples[method].append(warm)
-    for k, source in enumerate(sources):
-        for method in METHODS:
-            if method not in slow:
-                call = functools.partial(programs[method], operands[method], jnp.int32(source))
+    for (k, source), method in itertools.product(enumerate(sources), METHODS):
+        if method not in slow:
+            call = functools.partial(programs[method], operands[method], jnp.int32(source))
+            with alone():
                 got, seconds = timed(call)
-                _compare(method, source, levels[k], got)
-                samples[method].append(seconds)
+            _compare(method, source, levels[k], got)
+            samples[method].append(seconds)
     records = []
     for method, label in METHODS.items():
         record = summary(label, samples[method], first[method])

@@ -61,10 +61,20 @@ def too_busy(document: dict[str, Any]) -> str | None:
     return f"its host had a load of {load:.1f} at the start; times of a CPU need one below 1."
 
 
+def by_commit() -> dict[str, list[str]]:
+    """The commits that stored tables were measured on, each with its tables."""
+    found: dict[str, list[str]] = {}
+    for path, document in all_stored().items():
+        for commit in sorted({str(run["commit"])[:8] for run in document["runs"]}):
+            found.setdefault(commit, []).append(f"{path.parent.name}/{path.stem}")
+    return found
+
+
 def main(argv: list[str]) -> int:
-    """The command; 1 where something was to be written and `--check` was given."""
+    """The command; 1 if a file is stale under `--check`, or if tables are of several commits."""
     p = argparse.ArgumentParser(prog="python -m benchmarks report", description=__doc__)
     p.add_argument("--check", action="store_true", help="write nothing; 1 if a file is stale")
+    p.add_argument("--mixed", action="store_true", help="allow tables of different commits")
     p.add_argument(
         "--add",
         nargs="+",
@@ -83,6 +93,10 @@ def main(argv: list[str]) -> int:
         for written in add(document):
             if written.with_suffix(".png").exists():
                 plot.save(json.loads(written.read_text()), written.with_suffix(".png"))
+    if len(commits := by_commit()) > 1 and not args.mixed:
+        listed = [f"{commit}: {' '.join(tables)}" for commit, tables in commits.items()]
+        print("\n".join(["tables of several commits; `--mixed` allows them:", *listed]))
+        return 1
     old = stale()
     if args.check:
         print("\n".join([*old, "run `python -m benchmarks report`"] if old else ["up to date"]))

@@ -50,14 +50,29 @@ def test_a_stale_file_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(write, "RESULTS", results)
     monkeypatch.setattr(write, "ROOT", tmp_path)
     monkeypatch.setattr(write, "all_stored", lambda: stored.all_stored(results))
-    assert write.main(["--check"]) == 1
-    assert write.main([]) == 0 and write.main(["--check"]) == 0
+    assert write.main(["--check", "--mixed"]) == 1
+    assert write.main(["--mixed"]) == 0 and write.main(["--check", "--mixed"]) == 0
     text = (tmp_path / "README.md").read_text()
     assert text.startswith("a\n") and text.endswith("\nz\n") and "R-MAT 18" in text
     edited = results / "cpu/mxm.md"
     edited.write_text(edited.read_text().replace("1", "2", 1))
     (results / "cpu/mxm-more.md").write_text("by hand")
     assert write.stale() == ["benchmarks/results/cpu/mxm-more.md", "benchmarks/results/cpu/mxm.md"]
+
+
+def test_tables_of_two_commits_are_refused_unless_allowed(monkeypatch, capsys):
+    tables = {
+        stored.RESULTS / f"cpu/{name}.json": {"runs": [{"commit": commit}]}
+        for name, commit in [("bfs", "a" * 40), ("sssp", "a" * 8), ("mxm", "b" * 8)]
+    }
+    monkeypatch.setattr(write, "all_stored", lambda: tables)
+    monkeypatch.setattr(write, "stale", list)
+    assert write.main(["--check"]) == 1
+    said = capsys.readouterr().out
+    assert "aaaaaaaa: cpu/bfs cpu/sssp\nbbbbbbbb: cpu/mxm" in said
+    assert write.main(["--check", "--mixed"]) == 0
+    tables.popitem()
+    assert write.main(["--check"]) == 0
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: f"{p.parent.name}/{p.stem}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -136,7 +135,16 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         [[0.0, 8.0], [7.0, 0.0]]
         """
         if values is None:
-            slots, values = _slots_of_edges(self), slots
+            if self.edges is None:
+                raise ValueError(
+                    f"this {type(self).__name__} does not know its edges: it was not made of a "
+                    "list of them, or it is an argument of a transformed function, which forgets "
+                    "them. Make it with `A, slots = from_edges(..., return_slots=True)` and give "
+                    "`with_edge_data(slots, values)`, or let the function capture it."
+                )
+            values = slots
+            with known_while_tracing():
+                slots = self.edges.slots()
         slots, values = jnp.asarray(slots), as_values(values)
         if slots.ndim != 1 or slots.shape != values.shape[:1]:
             raise ValueError(
@@ -262,22 +270,8 @@ def slots_after(A: SparseMatrix, kind: type[SparseMatrix], slots: Array) -> Arra
     return moved[jnp.minimum(slots, A.nse)]
 
 
-def _slots_of_edges(A: SparseMatrix) -> Array:
-    if A.edges is None:
-        raise ValueError(
-            f"this {type(A).__name__} does not know its edges: it was not made of a list of them, "
-            "or it is an argument of a transformed function, which forgets them. Make it with "
-            "`A, slots = from_edges(..., return_slots=True)` and give `with_edge_data(slots, "
-            "values)`, or let the function capture it."
-        )
-    with known_while_tracing():
-        return A.edges.slots()
-
-
-@functools.partial(jax.jit, static_argnums=1)
-def _converted(A: SparseMatrix, name: str) -> SparseMatrix:
-    """Eager conversions as one program: loops outside of jit are compiled anew at each call."""
-    return FORMATS[name].from_matrix(A)
+# Eager conversions as one program: loops outside of jit are compiled anew at each call.
+_converted = jax.jit(lambda A, name: FORMATS[name].from_matrix(A), static_argnums=1)
 
 
 def _dense(A: SparseMatrix, fill: Any) -> Array:

@@ -107,17 +107,12 @@ def choose_format(A: SparseMatrix, for_: str = "bfs") -> FormatChoice:
         raise ValueError(f"`for_` must be 'bfs', 'spmspv' or 'mxv'; got {for_!r}.")
     if not is_eager(A):
         raise ValueError("`choose_format` needs concrete values: call it outside of jit.")
+    row, col = (A if isinstance(A, CSR) else A.asformat("csr")).rowcol()
     if for_ == "mxv":
-        return _by_rows(*_places(A), A.shape, on_accelerator(*jax.tree.leaves(A)))
+        return _by_rows(row, col, A.shape, on_accelerator(*jax.tree.leaves(A)))
     nt = 16 if for_ == "spmspv" else 64 if max(A.shape) > LARGE else 32
-    row, col = _places(A)
     tiles = int(group_concrete(row, col, A.shape, nt).count)
-    return _decide(for_, A.shape, nt, tiles, int(jnp.sum(row < A.shape[0])))
-
-
-def _decide(for_: str, shape: tuple[int, int], nt: int, tiles: int, entries: int) -> FormatChoice:
-    down, across = grid(shape, nt)
-    per_tile = entries / max(tiles, 1)
+    per_tile, (down, across) = int(jnp.sum(row < A.shape[0])) / max(tiles, 1), grid(A.shape, nt)
     least = BFS_SHARE_OF_BITS * nt * nt
     wins = for_ == "bfs" and per_tile >= least
     name = "bittiled" if wins else "csr" if for_ == "bfs" else "csc"
@@ -171,8 +166,3 @@ def _lengths(row: Array, m: int) -> tuple[Array, ...]:
     slots = SLICE * jnp.sum(lanes.max(1, initial=0).astype(jnp.float32))
     empty = jnp.sum(size == 0) / max(m, 1)
     return mean, variance, longest, empty, m * longest / least, slots / least
-
-
-def _places(A: SparseMatrix) -> tuple[Array, Array]:
-    row, col = (A if isinstance(A, CSR) else A.asformat("csr")).rowcol()
-    return row, col

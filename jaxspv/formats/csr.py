@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, ClassVar, Self, TypeVar
 
 import jax
@@ -20,10 +21,11 @@ from .base import SparseMatrix, register
 from .convert.counting_sort import SPREAD, compressed_by_minor, transposed
 from .convert.offsets import compress, search_rows
 from .coo import COO, sort_coo
-from .invariants import check, of_columns, of_rows
+from .invariants import check, of_lines
 from .stored import Edges, first_slots
 
 _C = TypeVar("_C", bound="_Compressed")
+_PROMISES = [functools.partial(of_lines, axis=axis) for axis in (0, 1)]  # programs are kept by them
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -54,13 +56,14 @@ class _Compressed(SparseMatrix):
             other = with_pattern(A)
             shape: Any = A.shape if isinstance(A, CSR) else A.shape[::-1]
             if 0 < shape[1] <= SPREAD * A.nse:
-                indptr, indices, slots = compressed_by_minor(other.indptr, other.indices, shape)
+                lists = other.indptr, other.indices
+                indptr, indices, slots = compressed_by_minor(*lists, shape=shape)
                 data = jnp.asarray(A.data)[slots]
                 return cls(data, indices, indptr, A.overflow, A.shape, True, A.unique)
         return super().from_matrix(A)
 
     def check_invariants(self: _C) -> _C:
-        return check(self, ("indices", "indptr"), of_rows if isinstance(self, CSR) else of_columns)
+        return check(self, ("indices", "indptr"), _PROMISES[self.compressed == 1])
 
     def in_capacity(self, nse: int) -> Self:
         data, indices = first_slots((self.data, self.indices), nse)
@@ -68,10 +71,8 @@ class _Compressed(SparseMatrix):
 
     def _mirrored(self, kind: type[_C]) -> _C:
         """The transpose: the same arrays as a matrix compressed along the other axis."""
-        m, n = self.shape
-        return kind(
-            self.data, self.indices, self.indptr, self.overflow, (n, m), self.sorted, self.unique
-        )
+        (m, n), arrays = self.shape, (self.data, self.indices, self.indptr, self.overflow)
+        return kind(*arrays, (n, m), self.sorted, self.unique)
 
 
 @register
@@ -129,13 +130,9 @@ class CSC(_Compressed):
     The arrays of a CSC are those of the CSR of its transpose. Padding has row m.
 
     Attributes:
-        data: (nse,) values, or (nse, ...): see `with_data`.
         indices: (nse,) int32 or int64 rows, ascending within a column where `sorted`.
         indptr: (n + 1,) offsets of the same dtype; n below 2^31 - 1.
-        overflow: bool scalar; some operation dropped entries for want of capacity.
-        shape: (m, n), static.
-        sorted, unique: static.
-        edges: what it was made of, for `with_edge_data(values)`; not part of the pytree.
+        data, overflow, shape, sorted, unique, edges: as of `CSR`.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[0.0, 0.0, 6.0], [5.0, 0.0, 0.0]], format="csc")
@@ -172,7 +169,7 @@ class CSC(_Compressed):
     def from_coo(cls, coo: COO) -> CSC:
         if coo.sorted and max(coo.shape) <= SPREAD * coo.nse:
             rows = compress(coo.row, coo.shape[0]), coo.col
-            indptr, row, slots = compressed_by_minor(*rows, coo.shape)
+            indptr, row, slots = compressed_by_minor(*rows, shape=coo.shape)
             data = jnp.take(coo.data, slots, axis=0, mode="clip")
             return cls(data, row, indptr, coo.overflow, coo.shape, True, coo.unique)
         flipped = sort_coo(coo.T)[0]

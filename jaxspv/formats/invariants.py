@@ -77,10 +77,7 @@ def check(
 
 def check_places(x: _S) -> _S:
     """`x`, if the places that its pointers, already checked, lead to are in range and distinct.
-
-    Raises:
-        ValueError: they are not.
-    """
+    Raises ValueError: they are not."""
     if np.shape(x.overflow):  # pyright: ignore[reportAttributeAccessIssue]
         for place in np.ndindex(np.shape(x.overflow)):  # pyright: ignore
             check_places(jax.tree.map(lambda leaf, at=place: leaf[at], x))
@@ -145,18 +142,9 @@ def order(keys: tuple[Any, ...], used: Any, x: Any, xp: Any) -> Promises:
     return found
 
 
-def of_rows(x: Any, xp: Any) -> Promises:
-    """Invariants of a CSR."""
-    return _of_lines(x, x.shape[0], x.shape[1], xp)
-
-
-def of_columns(x: Any, xp: Any) -> Promises:
-    """Invariants of a CSC."""
-    return _of_lines(x, x.shape[1], x.shape[0], xp)
-
-
-def _of_lines(x: Any, major: int, minor: int, xp: Any) -> Promises:
-    nse = x.indices.shape[0]
+def of_lines(x: Any, xp: Any, *, axis: int) -> Promises:
+    """Invariants of a CSR (axis=0) or CSC."""
+    major, minor, nse = x.shape[axis], x.shape[1 - axis], x.indices.shape[0]
     used = xp.arange(nse) < x.indptr[-1]
     promises = length("indptr", x.indptr, major + 1) + length("indices", x.indices, x.nse)
     promises += pointer("indptr", x.indptr, nse, xp) + places("indices", x.indices, minor, used, xp)
@@ -256,12 +244,8 @@ def of_pairs(x: Any, xp: Any) -> Promises:
     used = (row != m) | (col != n)
     inside = (row >= 0) & (row < m) & (col >= 0) & (col < n)
     promises = length("row", row, x.nse) + length("col", col, x.nse)
-    promises += [
-        (
-            f"`row` and `col` must lie in [0, {m}) and [0, {n}), or be {m} and {n} in padding",
-            xp.any(used & ~inside),
-        )
-    ]
+    where = f"`row` and `col` must lie in [0, {m}) and [0, {n}), or be {m} and {n} in padding"
+    promises.append((where, xp.any(used & ~inside)))
     if x.sorted:
         promises.append(("padding must come last", xp.any(used[1:] & ~used[:-1])))
     return promises + order((row, col), used, x, xp)

@@ -43,16 +43,13 @@ FUNCTIONS = {  # of scipy.sparse -> what does the same
     "csr_array": "`jsp.from_scipy`, `jsp.from_edges` or `jsp.CSR`",
     "csc_array": "`jsp.from_scipy`, `jsp.from_edges` or `jsp.CSC`",
     "coo_array": "`jsp.from_edges` or `jsp.COO`",
-    "eye": "`jsp.diag(jnp.ones(n))`",
-    "eye_array": "`jsp.diag(jnp.ones(n))`",
     "find": "`A.rowcol()` and `A.data`",
-    "identity": "`jsp.diag(jnp.ones(n))`",
     "issparse": "`isinstance(A, jsp.CSR)`",
-    "random": "`jsp.generators.erdos_renyi`",
-    "random_array": "`jsp.generators.erdos_renyi`",
     "tril": "`jsp.select(A, jsp.operators.tril)`",
     "triu": "`jsp.select(A, jsp.operators.triu)`",
 }
+FUNCTIONS |= dict.fromkeys(("eye", "eye_array", "identity"), "`jsp.diag(jnp.ones(n))`")
+FUNCTIONS |= dict.fromkeys(("random", "random_array"), "`jsp.generators.erdos_renyi`")
 FUNCTIONS |= {
     name: f"`jsp.from_scipy(scipy.sparse.{name}(...))`"
     for name in "block_array bmat hstack kronsum vstack".split()
@@ -99,17 +96,15 @@ class NoValue:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
-            f"a {type(self).__name__} never changes: "
-            "`A = jsp.graphblas.set_element(A, value, i, j)` or "
-            "`A = jsp.assign(A, values, i, j)` gives one with new entries, `A.with_data(values)` "
-            "one with the same entries and new values."
+            f"a {type(self).__name__} never changes: `A = jsp.graphblas.set_element(A, value, i, "
+            "j)` or `A = jsp.assign(A, values, i, j)` gives one with new entries, "
+            "`A.with_data(values)` one with the same entries and new values."
         )
 
     def __delitem__(self, index: Any) -> None:
         raise TypeError(
-            f"a {type(self).__name__} never changes: "
-            "`A = jsp.graphblas.remove_element(A, i, j)` gives one "
-            "without an entry, `jsp.select` one with those that a condition keeps."
+            f"a {type(self).__name__} never changes: `A = jsp.graphblas.remove_element(A, i, j)` "
+            "gives one without an entry, `jsp.select` one with those that a condition keeps."
         )
 
 
@@ -126,29 +121,24 @@ class Arithmetic(NoValue):
 
     def __add__(self, other: Any) -> Any:
         """The union: values are added where both have an entry."""
-        ...
 
     def __radd__(self, other: Any) -> Any: ...
 
     def __sub__(self, other: Any) -> Any:
         """The union with 0 for what one of them lacks: `A + (-B)`."""
-        ...
 
     def __rsub__(self, other: Any) -> Any: ...
 
     def __mul__(self, other: Any) -> Any:
         """The intersection; a scalar multiplies every entry."""
-        ...
 
     def __rmul__(self, other: Any) -> Any: ...
 
     def __truediv__(self, other: Any) -> Any:
         """The intersection; a scalar divides every entry."""
-        ...
 
     def __neg__(self) -> Any:
         """Every entry negated."""
-        ...
 
     def __getitem__(self, index: Any) -> Any:
         """As for SciPy's arrays; an element that is not stored is 0.
@@ -157,7 +147,6 @@ class Arithmetic(NoValue):
         `A[i[k], j[k]]` at k. Anything else is `extract`: slices, an array of indices and a slice,
         and rows and columns as `A[np.ix_(i, j)]`.
         """
-        ...
 
 
 class SciPyMethods(Arithmetic):
@@ -220,7 +209,6 @@ class SciPyMethods(Arithmetic):
 
     def dot(self, other: Any) -> Any:
         """`self @ other`; a scalar multiplies."""
-        ...
 
     def multiply(self, other: Any) -> Any:
         """`self * other`: a scalar, an array that broadcasts, or the intersection of patterns."""
@@ -232,7 +220,6 @@ class SciPyMethods(Arithmetic):
         Raises:
             ValueError: n is 0, whose result would be dense.
         """
-        ...
 
     def __pow__(self, n: Any) -> Any:
         """`power`: element by element, as of SciPy's arrays (and unlike its matrices)."""
@@ -240,7 +227,6 @@ class SciPyMethods(Arithmetic):
 
     def __abs__(self) -> Any:
         """The absolute value of every entry."""
-        ...
 
     def nonzero(self) -> tuple[Int[Array, " k"], ...]:
         """The indices of the entries that are not 0, row by row; eager only.
@@ -257,23 +243,18 @@ class SciPyMethods(Arithmetic):
 
     def __lt__(self, other: Any) -> Any:
         """Element-wise `<`, a boolean object; refused where missing entries would satisfy it."""
-        ...
 
     def __gt__(self, other: Any) -> Any:
         """Element-wise `>`, a boolean object; refused where missing entries would satisfy it."""
-        ...
 
     def __le__(self, other: Any) -> Any:
         """Element-wise `<=`, a boolean object; refused where missing entries would satisfy it."""
-        ...
 
     def __ge__(self, other: Any) -> Any:
         """Element-wise `>=`, a boolean object; refused where missing entries would satisfy it."""
-        ...
 
     def __ne__(self, other: object) -> Any:
         """Element-wise `!=`, a boolean object; for anything but numbers and arrays `is not`."""
-        ...
 
     __hash__ = object.__hash__
 
@@ -322,4 +303,3 @@ class SciPyMatrixMethods(SciPyMethods):
         Unlike SciPy's it changes nothing in place. A shorter vector fills the first places.
         Every place set is an entry, also where the value is 0.
         """
-        ...

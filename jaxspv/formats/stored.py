@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
@@ -34,9 +33,7 @@ def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:
     return to_device([np.asarray(a)[:count].copy() for a in arrays])  # no program for each size
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def _first(arrays, count):
-    return [a[:count] for a in arrays]
+_first = jax.jit(lambda arrays, count: [a[:count] for a in arrays], static_argnums=1)
 
 
 def in_slots(array: Any, capacity: int, fill: Any, dtype: Any = None) -> Array:
@@ -51,12 +48,8 @@ def in_slots(array: Any, capacity: int, fill: Any, dtype: Any = None) -> Array:
 
 
 def narrow(values: np.ndarray) -> np.ndarray:
-    """Values as JAX will hold them: of 32 bits without x64.
-
-    Raises:
-        TypeError: they are texts, dates or objects.
-        ValueError: an integer does not fit; a finite number would be infinite.
-    """
+    """Values as JAX will hold them: of 32 bits without x64. Raises TypeError: they are texts, dates
+    or objects. ValueError: an integer does not fit; a finite number would be infinite."""
     if values.dtype.kind in "OSUmM":
         raise TypeError(f"`values` must be numbers; got {values.dtype}.")
     target = jax.dtypes.canonicalize_dtype(values.dtype)

@@ -138,18 +138,14 @@ def compact(present: Array, nse: int, dtype: Any = None) -> tuple[Array, Array]:
 
 
 def from_present(values: Array, present: Array, nse: int | None = None) -> SparseVector:
-    """The entries of the dense `values` (n,) where `present` (n,) bool; capacity `nse` or n.
-
-    Raises:
-        ValueError: values are concrete and `nse` is too small; says the size needed.
-    """
+    """The entries of the dense `values` (n,) where `present` (n,) bool; capacity `nse` or n. Raises
+    ValueError: values are concrete and `nse` is too small; says the size needed."""
     n = values.shape[0]
     capacity = n if nse is None else nse
     indices, count = compact(present, capacity)
     _check_capacity(count, capacity)
-    if n == 0:  # a gather from nothing is refused by XLA
-        data = jnp.zeros(capacity, values.dtype)
-    else:
+    data = jnp.zeros(capacity, values.dtype)
+    if n:  # a gather from nothing is refused by XLA
         data = values.at[indices].get(mode="fill", fill_value=0)
     return SparseVector(data, indices, jnp.minimum(count, capacity), count > capacity, (n,))
 
@@ -182,12 +178,10 @@ def vector_from_dense(
     if nse is None:
         with known_while_tracing():
             nse = int(jnp.sum(differ(jnp.asarray(x), fill)))
-    x = array
-    if x.ndim != 1:
-        raise ValueError(f"`x` must be one-dimensional; got shape {x.shape}.")
-    differs = differ(x, fill)
-    dtype = index_dtype_for(sizes=(*x.shape, nse), asked=index_dtype)
-    return with_index_dtype(from_present(x, differs, nse), dtype)
+    if array.ndim != 1:
+        raise ValueError(f"`x` must be one-dimensional; got shape {array.shape}.")
+    dtype = index_dtype_for(sizes=(*array.shape, nse), asked=index_dtype)
+    return with_index_dtype(from_present(array, differ(array, fill), nse), dtype)
 
 
 def _from_host(x: Array, nse: int | None, fill: Any, asked: Any) -> SparseVector:
@@ -252,24 +246,15 @@ def vector_from_entries(
     if values.ndim and values.shape != indices.shape:
         raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
     values = jnp.broadcast_to(values, indices.shape)
-    entries = SparseVector(
-        values,
-        indices,
-        jnp.asarray(indices.shape[0], dtype),
-        jnp.asarray(False),
-        (n,),
-        sorted=False,
-        unique=False,
-    )
+    count, overflow = jnp.asarray(indices.shape[0], dtype), jnp.asarray(False)
+    entries = SparseVector(values, indices, count, overflow, (n,), sorted=False, unique=False)
     vector = entries.canonical(dup)
     return vector if nse is None else vector.resized(nse)
 
 
 def _distinct_entries(indices: np.ndarray, values: Any, n: int) -> SparseVector | None:
-    """The vector of entries on the host, sorted by NumPy without any program.
-
-    None: a place comes twice, or the values are not there.
-    """
+    """The vector of entries on the host, sorted by NumPy without any program. None: a place comes
+    twice, or the values are not there."""
     order = np.argsort(indices, kind="stable")
     keys = indices[order]
     devices = values.devices() if isinstance(values, jax.Array) else ()

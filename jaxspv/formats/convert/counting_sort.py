@@ -5,12 +5,11 @@ On a CPU in C++, elsewhere a sort of their places.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.indices import index_dtype_for
-from ..._core.operation import Operation
+from ..._core.operation import Operation, typed
 from ...native import bind
 from .offsets import search_rows
 
@@ -23,30 +22,23 @@ def transposed(indptr: Array, indices: Array, shape: tuple[int, int]) -> tuple[A
     As `compressed_by_minor`, with the place of each entry along the second axis, at its extent
     behind them.
     """
-    ends, major, slots = compressed_by_minor(indptr, indices, shape)
+    ends, major, slots = compressed_by_minor(indptr, indices, shape=shape)
     return search_rows(ends, slots.shape[0]).astype(major.dtype), major, slots
-
-
-def compressed_by_minor(
-    indptr: Array, indices: Array, shape: tuple[int, int]
-) -> tuple[Array, Array, Array]:
-    """Entries listed by the first axis, compressed by the second: (offsets, major, slots).
-
-    indptr: (shape[0] + 1,). indices: (nse,) places along the second axis. offsets: (shape[1] + 1,).
-    major: (nse,) places along the first axis, at its extent behind the entries. slots: (nse,) where
-    each entry was, padding included; stable.
-    """
-    return transposition(indptr, indices, shape=shape)
 
 
 def _types(indptr, indices, *, shape):
     nse = indices.shape[0]
-    slots = jax.ShapeDtypeStruct((nse,), index_dtype_for(sizes=(nse,)))
-    ends, major = (jax.ShapeDtypeStruct((size,), indices.dtype) for size in (shape[1] + 1, nse))
-    return ends, major, slots
+    slots = typed(index_dtype_for(sizes=(nse,)), nse)
+    return typed(indices.dtype, shape[1] + 1), typed(indices.dtype, nse), slots
 
 
-transposition = Operation("transposition", types=_types, internal=True)
+compressed_by_minor = Operation("transposition", types=_types, internal=True)
+"""`compressed_by_minor(indptr, indices, shape=)`: entries listed by the first axis, compressed by
+the second, as (offsets, major, slots).
+
+indptr: (shape[0] + 1,). indices: (nse,) places along the second axis. offsets: (shape[1] + 1,).
+major: (nse,) places along the first axis, at its extent behind the entries. slots: (nse,) where
+each entry was, padding included; stable."""
 
 
 def _not_native(indptr, indices, *, shape) -> str | None:
@@ -59,13 +51,13 @@ def _not_native(indptr, indices, *, shape) -> str | None:
     return bind.refused()
 
 
-@transposition.register("native", backend="cpu", refuse=_not_native)
+@compressed_by_minor.register("native", backend="cpu", refuse=_not_native)
 def _in_cpp(indptr, indices, *, shape):
     """A counting sort in C++."""
     return tuple(bind.call("transpose", _types(indptr, indices, shape=shape), indptr, indices))
 
 
-@transposition.register("sort")
+@compressed_by_minor.register("sort")
 def _by_sort(indptr, indices, *, shape):
     """Sorts the entries, then finds where each row or column ends."""
     nse = indices.shape[0]

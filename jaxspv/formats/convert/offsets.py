@@ -26,17 +26,13 @@ def search_rows(indptr: Array, nse: int) -> Array:
     m = indptr.shape[0] - 1
     if nse == 0 or m == 0:
         return jnp.full(nse, m, jnp.int32)
-
     if nse >= LIMIT:
         return _counted_rows(indptr, nse=nse)
     return row_search(indptr.astype(jnp.int32), nse=nse)
 
 
-row_search = Operation(
-    "row search",
-    types=lambda indptr, *, nse: jax.ShapeDtypeStruct((nse,), indptr.dtype),
-    internal=True,
-)
+row_search = Operation("row search", internal=True)
+row_search.types = lambda indptr, *, nse: typed(indptr.dtype, nse)
 
 
 @row_search.register("count")
@@ -45,17 +41,14 @@ def _counted_rows(indptr: Array, *, nse: int) -> Array:
     return jnp.minimum(jnp.cumsum(ends, dtype=indptr.dtype), indptr.shape[0] - 1)
 
 
-@row_search.register("native", backend="cpu", refuse=bind.refused)
-def _rows_in_cpp(indptr: Array, *, nse: int) -> Array:
-    return bind.call("expand", jax.ShapeDtypeStruct((nse,), jnp.int32), indptr)
+row_search.register("native", backend="cpu", refuse=bind.refused)(
+    lambda indptr, *, nse: bind.call("expand", typed(jnp.int32, nse), indptr)
+)
 
 
 def compress(major: Array, extent: int) -> Array:
-    """(extent + 1,) offsets of a sorted major index: `indptr[i] = #{k : major[k] < i}`.
-
-    Raises:
-        ValueError: an array of so many offsets is nothing to make unasked.
-    """
+    """(extent + 1,) offsets of a sorted major index: `indptr[i] = #{k : major[k] < i}`. Raises
+    ValueError: an array of so many offsets is nothing to make unasked."""
     if extent >= LIMIT:
         raise ValueError(
             f"a compressed axis of {extent} would take as many offsets; it must stay below "
@@ -67,15 +60,12 @@ def compress(major: Array, extent: int) -> Array:
     return offsets(major, extent=extent)
 
 
-offsets = Operation(
-    "row offsets", types=lambda major, *, extent: typed(major.dtype, extent + 1), internal=True
-)
+offsets = Operation("row offsets", internal=True)
+offsets.types = lambda major, *, extent: typed(major.dtype, extent + 1)
 
 
 def _not_native(major, *, extent) -> str | None:
-    if major.dtype != jnp.int32:
-        return "it takes indices of 32 bits"
-    return bind.refused()
+    return "it takes indices of 32 bits" if major.dtype != jnp.int32 else bind.refused()
 
 
 @offsets.register("native", backend="cpu", refuse=_not_native)

@@ -81,24 +81,20 @@ def _equals_transpose(
 
 
 def _on_host(A: CSR, compare: int = EXACT) -> tuple[CSR, Any, bool]:
-    """The transpose, the slot of each of its entries in A, and whether it equals A.
-
-    Counting sort by column: nothing to compile.
-    """
+    """The transpose, the slot of each of its entries in A, and whether it equals A. Counting sort
+    by column: nothing to compile."""
     indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     count = int(indptr[-1])
     slots, columns, ends = _by_column(indptr, indices[:count], A.shape)
     padding = np.arange(count, A.nse)
     slots = np.append(slots, padding).astype(np.int32)
     columns = np.append(columns, np.full_like(padding, A.shape[0])).astype(np.int32)
-    values = data[slots]
-    ends = ends.astype(np.int32)
+    values, ends = data[slots], ends.astype(np.int32)
     same = np.array_equal(ends, indptr) and np.array_equal(columns[:count], indices[:count])
     if same and compare != PATTERN:
         both = values[:count], data[:count]
         same = (_equal(*both) if compare == EXACT else _near(*both)).all()
-    same = bool(same)
-    return _flipped(A, values, columns, ends), slots, same
+    return _flipped(A, values, columns, ends), slots, bool(same)
 
 
 def _by_column(indptr: np.ndarray, indices: np.ndarray, shape: tuple[int, int]) -> tuple[Any, ...]:

@@ -19,16 +19,8 @@ _WORDS = 2**31  # words that int32 cannot count
 
 def served(A: CSR) -> bool:
     """Whether the kernels can list the tiles of A: concrete on a GPU, sorted, no place twice."""
-    return (
-        is_eager(A)
-        and on_gpu(A)
-        and kernels_refused() is None
-        and A.sorted
-        and A.unique
-        and A.nse > 0
-        and A.shape[0] > 0
-        and A.indices.dtype == np.int32
-    )
+    right = A.sorted and A.unique and 0 not in (A.nse, A.shape[0]) and A.indices.dtype == np.int32
+    return is_eager(A) and on_gpu(A) and kernels_refused() is None and right
 
 
 def row_words(A: CSR, nt: int, limit: int, interpret: bool = False) -> tuple[Any, ...] | None:
@@ -96,11 +88,7 @@ class Groups(NamedTuple):
 
 
 def check_size(nt: int) -> int:
-    """`nt`, if it is one of `SIZES`.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """`nt`, if it is one of `SIZES`. Raises ValueError: it is none."""
     if nt not in SIZES:
         raise ValueError(f"`nt` must be one of {SIZES}; got {nt!r}.")
     return nt
@@ -152,22 +140,15 @@ def group(
     def of_runs(values):
         return jnp.zeros(capacity, jnp.int32).at[order].set(values, unique_indices=True)
 
-    return Groups(
-        run,
-        of_runs(place) - begin[:-1],
-        of_runs(tile),
-        of_tiles(down, 0)[:-1],
-        of_tiles(across, 0)[:-1],
-        of_tiles(place, entries),
-        jnp.sum(starts, dtype=jnp.int32),
-    )
+    shift, tile = of_runs(place) - begin[:-1], of_runs(tile)
+    down, across = (of_tiles(v, 0)[:-1] for v in (down, across))
+    count = jnp.sum(starts, dtype=jnp.int32)
+    return Groups(run, shift, tile, down, across, of_tiles(place, entries), count)
 
 
 def _tile_order(down: Array, across: Array, used: Array, tiles: tuple[int, int]) -> Array:
-    """Stable order by row of tiles, then column of tiles; what is not used comes last.
-
-    One sort of 32-bit keys where the tiles can be numbered so, else two.
-    """
+    """Stable order by row of tiles, then column of tiles; what is not used comes last. One sort of
+    32-bit keys where the tiles can be numbered so, else two."""
     number = jnp.arange(down.shape[0], dtype=jnp.int32)
     if tiles[0] * tiles[1] < 2**32 - 1:
         key = down.astype(jnp.uint32) * jnp.uint32(tiles[1]) + across.astype(jnp.uint32)

@@ -117,8 +117,7 @@ class Tiled(SparseMatrix):
     @property
     def T(self) -> Tiled:
         m, n = self.shape
-        flipped = not self.transposed
-        return dataclasses.replace(self, shape=(n, m), transposed=flipped, edges=None)
+        return dataclasses.replace(self, shape=(n, m), transposed=not self.transposed, edges=None)
 
     def check_invariants(self) -> Tiled:
         pointers = ("tile_ptr", "tile_col", "slot_ptr", "rest_row")
@@ -239,20 +238,9 @@ def _assemble(groups: Groups, coo: COO, nt: int, limit: int, capacity: Capacity)
     tile_col = tile_col.at[name].set(groups.across, mode="drop")
     tile_ptr = offsets(groups.down, kept & (name < tiles), grid(coo.shape, nt)[0])
     lost = (jnp.sum(kept) > tiles) | (jnp.sum(target < nse) < jnp.sum(valid))
-    return Tiled(
-        data,
-        _pack(coo.row, coo.col, target, slots, nt),
-        tile_ptr,
-        tile_col,
-        jnp.minimum(slot_ptr, slots),
-        rest_row,
-        rest_col,
-        coo.overflow | lost,
-        coo.shape,
-        nt,
-        False,
-        coo.unique,
-    )
+    packed, slot_ptr = _pack(coo.row, coo.col, target, slots, nt), jnp.minimum(slot_ptr, slots)
+    arrays = data, packed, tile_ptr, tile_col, slot_ptr, rest_row, rest_col
+    return Tiled(*arrays, coo.overflow | lost, coo.shape, nt, False, coo.unique)
 
 
 _assemble_jit = jax.jit(_assemble, static_argnames=("nt", "limit", "capacity"))

@@ -26,11 +26,11 @@ _BIG = np.iinfo(np.int32).max
 RANKED = 16  # paths that two lists have when they are joined by all k^2 comparisons
 
 
-def _numbered(weights: Any, ids: Any) -> Array:
+def _numbered(weights: Any, ids: Any = None) -> tuple[Array, Array]:
+    """`lift` of pairs of a cost and an id, by default the number of the edge."""
     weights = jnp.asarray(weights)
-    if ids is None:
-        ids = jnp.arange(weights.shape[0], dtype=jnp.int32)
-    return jnp.asarray(ids, jnp.int32)
+    numbers = np.arange(weights.shape[0]) if ids is None else ids
+    return weights, jnp.asarray(numbers, jnp.int32)
 
 
 # ---- The best, and who gave it ----
@@ -55,7 +55,6 @@ def _pairs_by_segments(terms, segments, count):
 @jax.custom_jvp
 def _first_cost(cost, best, at):
     """`best`, with the derivative of the first of the costs that win there."""
-    del cost, at
     return best
 
 
@@ -86,19 +85,9 @@ def argmin_plus() -> Semiring:
         cost = c + d
         return cost, jnp.where(cost == jnp.inf, _BIG, jnp.where(j == _BIG, i, j))
 
-    def lift(weights, ids=None):
-        return jnp.asarray(weights), _numbered(weights, ids)
-
-    return made(
-        "argmin_plus",
-        _lesser_pair,
-        mul,
-        (np.inf, np.int32(_BIG)),
-        (0.0, np.int32(_BIG)),
-        lift,
-        idempotent=True,
-        by_segments=_pairs_by_segments,
-    )
+    none, one = (np.inf, np.int32(_BIG)), (0.0, np.int32(_BIG))
+    how = {"idempotent": True, "by_segments": _pairs_by_segments}
+    return made("argmin_plus", _lesser_pair, mul, none, one, _numbered, **how)
 
 
 @factory
@@ -141,12 +130,9 @@ def lexicographic(first: Semiring, second: Semiring) -> Semiring:
         at = jnp.where(u == take(best, segments), segments, count)
         return best, second.add.segment_reduce(v, at, count)
 
-    name = f"lexicographic({first.name}, {second.name})"
-    one = one_of(first), one_of(second)
-    idempotent = second.add.idempotent
-    lift = both_lifted
-    more = {"idempotent": idempotent, "by_segments": by_segments}
-    return made(name, add, mul, none, one, lift, **more)
+    name, one = f"lexicographic({first.name}, {second.name})", (one_of(first), one_of(second))
+    more = {"idempotent": second.add.idempotent, "by_segments": by_segments}
+    return made(name, add, mul, none, one, both_lifted, **more)
 
 
 def both_lifted(first: Any, second: Any) -> tuple[Array, Array]:
@@ -253,12 +239,8 @@ def k_best(k: int) -> Semiring:
             return picked(terms, *_merged(terms, k, jnp.min, lambda v: v))
         return picked(terms, *_chosen(*map(lax.stop_gradient, terms), k=k))
 
-    def lift(weights, ids=None):
-        return jnp.asarray(weights), _numbered(weights, ids)
-
-    name = f"k_best({k})"
     forms = {"by_segments": by_segments, "whole": whole}
-    return made(name, add, mul, zero, (*one, one[1]), lift, **forms)
+    return made(f"k_best({k})", add, mul, zero, (*one, one[1]), _numbered, **forms)
 
 
 def _merged(terms, k, least, spread):
@@ -291,11 +273,9 @@ _chosen = Operation("k best of lists", internal=True)
 
 
 def _chosen_of_lanes(size, in_batched, *keys, k):
-    """Of many at a time, the last axis of each array: so XLA on a CPU makes vectors of them.
-
-    The k best are in the lists of the k best heads; behind the i-th head those of its list at i + j
-    < k alone, for all heads before come first. Rank and place are one key.
-    """
+    """Of many at a time, the last axis of each array: so XLA on a CPU makes vectors of them. The k
+    best are in the lists of the k best heads; behind the i-th head those of its list at i + j < k
+    alone, for all heads before come first. Rank and place are one key."""
     keys = tuple(lanes_second(size, keys, in_batched))
     count, lane = keys[0].shape[0], jnp.arange(size, dtype=jnp.int32)
     i, j = np.indices((min(count, k), k), np.int32).reshape(2, -1)

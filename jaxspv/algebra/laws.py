@@ -36,7 +36,7 @@ _NUMPY |= {"neg": np.negative, "max": np.maximum, "min": np.minimum, "pow": np.p
 _NUMPY |= {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal}
 _NUMPY |= {"gt": np.greater, "ge": np.greater_equal, "is_finite": np.isfinite}
 _NUMPY |= {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert}
-_NUMPY |= {"rem": np.fmod, "atan2": np.arctan2}
+_NUMPY |= {"rem": np.fmod, "atan2": np.arctan2, "logistic": lambda x: 1 / (1 + np.exp(-x))}
 _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "custom_jvp_call": "call_jaxpr"}
 _OF_ONE_NUMBER = ("broadcast_in_dim", "copy", "reshape", "squeeze")
 
@@ -121,8 +121,6 @@ def _computed(jaxpr: Any, consts: Any, operands: Any) -> list[np.ndarray]:
             found = [given[0] / given[1]]
         elif name == "integer_pow":
             found = [given[0] ** params["y"]]
-        elif name == "logistic":
-            found = [1 / (1 + np.exp(-given[0]))]
         elif name in _OF_ONE_NUMBER or name == "convert_element_type":
             found = given
         else:

@@ -91,11 +91,7 @@ def as_mask(mask: Any) -> Mask:
 
 
 def check_mask(mask: Any, shape: tuple[int, ...]) -> Mask | None:
-    """`mask` as a `Mask` that fits `shape`, or None.
-
-    Raises:
-        ValueError: the shapes differ.
-    """
+    """`mask` as a `Mask` that fits `shape`, or None. Raises ValueError: the shapes differ."""
     if mask is None:
         return None
     checked = as_mask(mask)

@@ -24,12 +24,10 @@ def _shares(levels, total):
 
 def _moments(name: str, sizes: int, mixed: Any, of_two: Any, lift: Any) -> Semiring:
     """Values `(log weight, *moments)`: products add everything, sums mix what they join.
-
     `mixed(shares, logs, moments, total, spread)`, shares summing to 1, gives the moments of the
     mixture; `total` sums what it is given over the values that are mixed, `spread` brings it back
     to them. `of_two(shares, logs, x, y)` are the moments of the mixture of two, of numbers alone:
-    kernels take it.
-    """
+    kernels take it."""
 
     def add(x, y):
         nothing = (x[0] == -jnp.inf) & (y[0] == -jnp.inf)

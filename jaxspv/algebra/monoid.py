@@ -123,7 +123,11 @@ class Monoid(Algebraic):
 
     def accepts(self, dtype: DTypeLike) -> bool:
         """Whether the monoid is defined on `dtype`."""
-        return _dtype_kind(dtype) in self.dtypes
+        dtype = jnp.dtype(dtype)
+        kind = dtype.kind
+        if kind == "V" and dtype.itemsize > 1 and jnp.issubdtype(dtype, jnp.floating):
+            kind = "f"  # narrower floats may lack an infinity
+        return kind in self.dtypes
 
     def admit(self, x: Shaped[Array, "*k"]) -> Shaped[Array, "*k"]:
         """`x` in a dtype of the monoid: logical monoids take truth values of anything.
@@ -330,10 +334,3 @@ def value_of(value: Any, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:
     elif dtype.kind in "iu" and value == -1:
         return np.array(-1).astype(dtype)  # all bits set
     return np.asarray(value, dtype)
-
-
-def _dtype_kind(dtype: DTypeLike) -> str:
-    dtype = jnp.dtype(dtype)
-    if dtype.kind == "V" and dtype.itemsize > 1:  # narrower floats may lack an infinity
-        return "f" if jnp.issubdtype(dtype, jnp.floating) else "V"
-    return dtype.kind

@@ -19,6 +19,8 @@ from .laws import broken_law
 from .monoid import Monoid
 from .operators import BinaryOp, as_binary, element_by_element
 
+_ARRAYS = np.ndarray, Array
+
 
 def monoid(
     op: BinaryOp | Callable[..., Any],
@@ -72,13 +74,8 @@ def monoid(
     if identity is None:
         raise ValueError(f"`identity` is needed: `{binary.name}` is not a well-known operator.")
     _refuse(broken_law(binary, identity) if check else None)
-    idempotent |= selective
-    return Monoid(
-        binary, identity, terminal, None, name or binary.name, "biuf", idempotent, selective
-    )
-
-
-_ARRAYS = np.ndarray, Array
+    laws: dict[str, Any] = {"idempotent": idempotent or selective, "selective": selective}
+    return Monoid(binary, identity, terminal, name=name or binary.name, **laws)
 
 
 def _of_tuples(op: BinaryOp, identity: Any, name: Any, idempotent: bool, check: bool) -> Monoid:
@@ -105,11 +102,10 @@ def _refuse(broken: str | None) -> None:
 
 def _number(name: str, value: Any) -> Any:
     """A number, a function or None as it is; an array of one number as a Python number."""
-    if isinstance(value, (np.ndarray, Array)) and value.ndim == 0 and is_concrete(value):
+    if isinstance(value, _ARRAYS) and value.ndim == 0 and is_concrete(value):
         return np.asarray(value).item()
-    if not (
-        value is None or callable(value) or isinstance(value, (int, float, complex, np.generic))
-    ):
+    known = value is None or callable(value)
+    if not known and not isinstance(value, (int, float, complex, np.generic)):
         raise TypeError(
             f"`{name}` must be a number, or a function from a dtype to one; got {value!r}. Only an "
             "`identity` may be one of tuples or vectors."

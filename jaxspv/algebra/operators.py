@@ -170,10 +170,8 @@ def as_binary(op: Any, name: str = "op") -> BinaryOp:
 
 def _extend(top: bool) -> BinaryOp:
     """Addition of path lengths; for integers the largest (or smallest) value is infinity, which
-    absorbs, and finite sums are clamped.
-
-    Infinity is that of the common dtype: operands of a narrower integer dtype have none.
-    """
+    absorbs, and finite sums are clamped. Infinity is that of the common dtype: operands of a
+    narrower integer dtype have none."""
 
     def summed(x, y, dtype):
         """x + y as it wraps, infinity, where the sum is that, too large and too small."""

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._core.batching import over_trailing
 from .._core.pytree import factory
 from .._core.tuples import take
 from .families import both_lifted
@@ -31,7 +32,6 @@ def dual(semiring: Semiring) -> Semiring:
     >>> [float(v) for v in s.mul((2.0, 1.0), (5.0, 0.0))]
     [10.0, 5.0]
     """
-
     check_semiring("semiring", semiring)
     if semiring.add.of_tuples or "f" not in semiring.add.dtypes:
         raise ValueError(f"`semiring` must be one of real numbers; got {semiring!r}.")
@@ -88,11 +88,9 @@ def polynomials(degree: int) -> Semiring:
         return jnp.where(at >= 0, y[at], 0) @ x
 
     def by_segments(terms, segments, count):
-        each = jax.vmap(lambda v: plus.segment_reduce(v, segments, count), 1, 1)
-        return each(terms)
+        return over_trailing(lambda v: plus.segment_reduce(v, segments, count), terms)
 
-    one = (np.arange(size) == 0).astype(np.float32)
-    zero = np.zeros(size, np.float32)
+    zero, one = np.zeros(size, np.float32), (np.arange(size) == 0).astype(np.float32)
     name = f"polynomials({degree})"
     return made(name, jnp.add, mul, zero, one, jnp.asarray, by_segments=by_segments)
 

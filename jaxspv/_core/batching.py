@@ -59,5 +59,4 @@ def over_trailing(fn: Callable[[Array], Array], x: Array) -> Array:
 def vmapped(fn: Callable, axis_size: int, in_batched: Any, *operands: Any, **static: Any) -> Any:
     """`fn(*operands, **static)` under JAX's own batching, as a batch rule of a form."""
     axes = jax.tree.map(lambda b: 0 if b else None, tuple(in_batched))
-    fn = functools.partial(fn, **static)
-    return jax.vmap(fn, in_axes=axes, axis_size=axis_size)(*operands)
+    return jax.vmap(functools.partial(fn, **static), axes, axis_size=axis_size)(*operands)

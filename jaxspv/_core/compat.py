@@ -1,6 +1,7 @@
 """Known defects of installed jaxlib releases, and what to do about them."""
 
 import functools
+import itertools
 import warnings
 
 import jax
@@ -24,12 +25,7 @@ class EfficiencyWarning(UserWarning):
 
 def version_tuple(text: str) -> tuple[int, ...]:
     """`"0.11.2.dev1"` -> `(0, 11, 2)`."""
-    numbers = []
-    for part in text.split(".")[:3]:
-        if not part.isdigit():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
+    return tuple(map(int, itertools.takewhile(str.isdigit, text.split(".")[:3])))
 
 
 @functools.cache

@@ -94,11 +94,8 @@ def transpose_of_tangent(tangent: Callable[..., Any], cotangent: Any, operands: 
 
 @jax.custom_jvp
 def copied(known: Array, copies: Any, values: Array, slots: Array | None) -> Array:
-    """`known`, which equals `values[slots]` (None: `values`) and has its tangent.
-
-    Raises:
-        TypeError: when it is differentiated by `copies`, other arrays made from the same values.
-    """
+    """`known`, which equals `values[slots]` (None: `values`) and has its tangent. Raises TypeError:
+    when it is differentiated by `copies`, other arrays made from the same values."""
     return known
 
 

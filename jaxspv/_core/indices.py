@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterable
@@ -66,10 +67,9 @@ def index_dtype_for(*operands: Any, sizes: Iterable[int] = (), asked: Any = None
     large = [int(size) for size in sizes if size >= LIMIT]
     wide = bool(large) or any(getattr(x, "index_dtype", INT32) == INT64 for x in operands)
     if asked is not None:
-        try:
+        dtype: Any = None
+        with contextlib.suppress(TypeError):
             dtype = np.dtype(asked)
-        except TypeError:
-            dtype = None
         if dtype not in (INT32, INT64):
             raise TypeError(f"`index_dtype` must be int32 or int64; got {asked!r}.")
         if large and dtype == INT32:
@@ -114,11 +114,8 @@ def stored_dtype(x: Any, names: Iterable[str]) -> np.dtype:
 
 
 def with_index_dtype(x: Any, dtype: Any) -> Any:
-    """A sparse object, or a mask of one, with indices of `dtype`; anything else as it is.
-
-    Raises:
-        ValueError: as `index_dtype`; the extents of `x` or its capacity do not fit.
-    """
+    """A sparse object, or a mask of one, with indices of `dtype`; anything else as it is. Raises
+    ValueError: as `index_dtype`; the extents of `x` or its capacity do not fit."""
     if (inner := _unmasked(x)) is not x:
         source = with_index_dtype(inner, dtype)
         return x if source is inner else dataclasses.replace(x, source=source)
@@ -130,11 +127,8 @@ def with_index_dtype(x: Any, dtype: Any) -> Any:
 
 
 def with_pattern(x: Any) -> Any:
-    """`x`, unless it is a sparse object without a pattern, as gradients are (`jaxspv.grad`).
-
-    Raises:
-        ValueError: it is one.
-    """
+    """`x`, unless it is a sparse object without a pattern, as gradients are (`jaxspv.grad`). Raises
+    ValueError: it is one."""
     if hasattr(x, "index_fields") and x.overflow is None:
         raise ValueError(
             f"this {type(x).__name__} has values and no pattern, as a gradient g by A has: "
@@ -144,11 +138,8 @@ def with_pattern(x: Any) -> Any:
 
 
 def one_value(name: str, x: Any) -> Any:
-    """`x`, unless it is a sparse object, or a mask of one, with arrays as entries.
-
-    Raises:
-        ValueError: it is one.
-    """
+    """`x`, unless it is a sparse object, or a mask of one, with arrays as entries. Raises
+    ValueError: it is one."""
     shape = getattr(_unmasked(x), "entry_shape", ())
     if shape:
         raise ValueError(
@@ -160,10 +151,7 @@ def one_value(name: str, x: Any) -> Any:
 
 def alike(*operands: Any, also: Any = ()) -> tuple[np.dtype, tuple[Any, ...]]:
     """The index dtype of all operands together, and the operands with it. `also` is asked too.
-
-    Raises:
-        ValueError: an operand has no pattern, or arrays as entries.
-    """
+    Raises ValueError: an operand has no pattern, or arrays as entries."""
     for x in operands:
         one_value("the operation", with_pattern(x))
     dtype = index_dtype_for(*operands, *also)
@@ -171,12 +159,9 @@ def alike(*operands: Any, also: Any = ()) -> tuple[np.dtype, tuple[Any, ...]]:
 
 
 def narrowed(name: str, *operands: Any) -> tuple[Any, ...]:
-    """The operands of `name` with int32 indices, by which it computes; one object stays one.
-
-    Raises:
-        ValueError: an extent or a capacity does not fit; an operand has no pattern, or arrays as
-            entries.
-    """
+    """The operands of `name` with int32 indices, by which it computes; one object stays one. Raises
+    ValueError: an extent or a capacity does not fit; an operand has no pattern, or arrays as
+    entries."""
     done: dict[int, Any] = {}  # by identity: A @ A is computed as such
     for x in operands:
         if id(x) not in done:
@@ -203,9 +188,7 @@ def _unmasked(x: Any) -> Any:
 
 
 def _cast(array: Any, dtype: np.dtype) -> Any:
-    if not is_concrete(array):
-        return array.astype(dtype)
-    with known_while_tracing():
+    with known_while_tracing() if is_concrete(array) else contextlib.nullcontext():
         return array.astype(dtype)
 
 
@@ -246,11 +229,8 @@ def lower_bound(
 
 
 def checked_count(name: str, value: Any, least: int) -> int | None:
-    """An integer argument that may be left out.
-
-    Raises:
-        ValueError: it is no integer, or less than `least` (0 or 1).
-    """
+    """An integer argument that may be left out. Raises ValueError: it is no integer, or less than
+    `least` (0 or 1)."""
     if value is None:
         return None
     if not isinstance(value, (int, np.integer)) or value < least:

@@ -29,10 +29,8 @@ batch_max = _joined(jnp.max)
 
 def _carried(step: Callable[[Any], Any], state: Any) -> Callable[[Any], Any]:
     """Casts the state of a loop: every array varies as some array of it, or of `step(state)`, does.
-
     A loop wants one type before and after a step, and the axes of what its functions capture are
-    known only from their results. Outside of a `shard_map` nothing is traced or cast.
-    """
+    known only from their results. Outside of a `shard_map` nothing is traced or cast."""
     if not jax.sharding.get_abstract_mesh().manual_axes:
         return lambda state: state
     found = jax.make_jaxpr(step)(state).out_avals

@@ -299,10 +299,8 @@ def _inlined(*arrays: Any, rule: Callable[..., Any], **static: Any) -> Any:
 
 
 def _over_lanes(impl: Form, call: Call, leaves: Sequence[Any]) -> list[Any]:
-    """The leaves of a form's result under the vmaps of `call.lanes`: the innermost by its rule.
-
-    The others are JAX's own batching of that rule, or a map where it calls a kernel or a loop.
-    """
+    """The leaves of a form's result under the vmaps of `call.lanes`: the innermost by its rule. The
+    others are JAX's own batching of that rule, or a map where it calls a kernel or a loop."""
     rule, run, lanes = impl.batched, impl.run, [*call.lanes]
     mapped = rule == "map" or (callable(rule) and impl.backend != "xla")
     if lanes and callable(rule):
@@ -325,11 +323,9 @@ def _summed(fn: Callable[..., Any], flags: tuple[bool, ...], cotangents: Any, kn
 
 
 def _foreign_calls_refused(module: Any) -> bool:
-    """Whether a module must hold no calls of handlers that this process registered.
-
-    An export runs in other processes. XLA cannot divide such a call among devices: it would gather
-    whole operands on each. Inside of a `shard_map` over all axes every device has its own call.
-    """
+    """Whether a module must hold no calls of handlers that this process registered. An export runs
+    in other processes. XLA cannot divide such a call among devices: it would gather whole operands
+    on each. Inside of a `shard_map` over all axes every device has its own call."""
     axes = module.axis_context
     spread = getattr(axes, "num_devices", 1) > 1
     if (mesh := getattr(axes, "mesh", None)) is not None:

@@ -157,10 +157,8 @@ def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _serialized_name(cls: type) -> str:
-    """`jaxspv.CSR`: what exported programs call a class, wherever its module moves.
-
-    JAX refuses a name that is taken, so that the classes of the project have names of their own.
-    """
+    """`jaxspv.CSR`: what exported programs call a class, wherever its module moves. JAX refuses a
+    name that is taken, so that the classes of the project have names of their own."""
     package = cls.__module__.partition(".")[0]
     return f"{package if package == 'jaxspv' else cls.__module__}.{cls.__qualname__}"
 
@@ -258,6 +256,3 @@ def _is_numpy(dtype: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-Function = Callable[..., Any]

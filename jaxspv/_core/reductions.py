@@ -145,36 +145,18 @@ def _transposed_sums(w, terms, segments, *, count, sorted):
     return w.at[inside].get(mode="fill", fill_value=0), None
 
 
-segment_sums = Operation(
-    "sums by segments",
-    "linear",
-    transpose=_transposed_sums,
-    types=lambda terms, segments, *, count, sorted: typed(terms.dtype, count),
-    internal=True,
-)
-
-
-@segment_sums.register("segments")
-def _sums(terms: Array, segments: Array, *, count: int, sorted: bool) -> Array:
-    return _sum_by_segments(terms, segments, count, sorted=sorted)
+segment_sums = Operation("sums by segments", "linear", transpose=_transposed_sums, internal=True)
+segment_sums.types = lambda terms, segments, *, count, **_: typed(terms.dtype, count)
+segment_sums.register("segments")(_sum_by_segments)
 
 
 def _transposed_gather(w, x, index):
     return segment_sums(w, index, count=x.shape[0], sorted=False), None
 
 
-gather = Operation(
-    "gather of tangents",
-    "linear",
-    transpose=_transposed_gather,
-    types=lambda x, index: typed(x.dtype, *index.shape),
-    internal=True,
-)
-
-
-@gather.register("clip")
-def _gathered(x: Array, index: Array) -> Array:
-    return jnp.take(x, index, mode="clip")
+gather = Operation("gather of tangents", "linear", transpose=_transposed_gather, internal=True)
+gather.types = lambda x, index: typed(x.dtype, *index.shape)
+gather.register("clip")(lambda x, index: jnp.take(x, index, mode="clip"))
 
 
 @functools.cache  # at every eager call
@@ -212,13 +194,9 @@ def sum_in_double(terms: Array, segments: Array, count: int) -> Array:
 
 
 # An operation: JAX would transpose the derivative of `add_in_double` outside of `enable_x64`.
-sums_in_double = Operation(
-    "sums in double",
-    "linear",
-    transpose=functools.partial(_transposed_sums, sorted=False),
-    types=lambda terms, segments, *, count: typed(terms.dtype, count, *terms.shape[1:]),
-    internal=True,
-)
+_transpose = functools.partial(_transposed_sums, sorted=False)
+sums_in_double = Operation("sums in double", "linear", transpose=_transpose, internal=True)
+sums_in_double.types = lambda terms, segments, *, count: typed(terms.dtype, count, *terms.shape[1:])
 
 
 @sums_in_double.register("scatter")

@@ -122,9 +122,8 @@ def fold(op: Callable[..., Any], values: Any, identity: Any) -> Any:
             jax.tree.map(lambda v, at=at: v[at], values)
             for at in (slice(0, size - 1, 2), slice(1, size, 2), slice(size - size % 2, size))
         )
-        values = jax.tree.map(
-            lambda z, v: jnp.concatenate([z.astype(v.dtype), v]), op(left, right), rest
-        )
+        joined = op(left, right)
+        values = jax.tree.map(lambda z, v: jnp.concatenate([z.astype(v.dtype), v]), joined, rest)
         size -= size // 2
     return jax.tree.map(lambda v: v[0], values)
 
@@ -138,8 +137,7 @@ def differing_law(op: Callable[..., Any], identity: Any, samples: Any) -> str | 
         samples: values whose leaves have a first axis.
     """
     count = jax.tree.leaves(samples)[0].shape[0]
-    many = jax.tree.map(lambda i, s: jnp.broadcast_to(jnp.asarray(i, s.dtype), s.shape), identity,
-                        samples)  # fmt: skip
+    many = jax.tree.map(lambda i, s: jnp.full(s.shape, i, s.dtype), identity, samples)
     each = jax.vmap(op)
     for left, right in ((many, samples), (samples, many)):
         if not _alike(each(left, right), samples):

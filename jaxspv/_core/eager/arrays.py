@@ -68,10 +68,7 @@ def to_device(arrays: Any, like: Any = None) -> Any:
 
 def array_of(name: str, x: Any, *, on_host: bool = False) -> Any:
     """`jnp.asarray`, which compiles a program for each shape of an array of NumPy; or `np.asarray`.
-
-    Raises:
-        TypeError, ValueError: x is no number and no array of numbers; names the argument.
-    """
+    Raises TypeError, ValueError: x is no number and no array of numbers; names the argument."""
     if on_host:
         unmasked(name, x)
     try:
@@ -93,11 +90,7 @@ def unmasked(name: str, x: Any) -> Any:
 
 
 def single(name: str, x: Any) -> Any:
-    """A number as it is, or as an array without axes.
-
-    Raises:
-        TypeError, ValueError: it is none.
-    """
+    """A number as it is, or as an array without axes. Raises TypeError, ValueError: it is none."""
     if type(x) in (int, float):
         return x
     array = array_of(name, x)
@@ -109,11 +102,8 @@ def single(name: str, x: Any) -> Any:
 
 
 def single_numbers(**arguments: Any) -> None:
-    """Raises an error if something else is given where a real number is meant.
-
-    Raises:
-        TypeError, ValueError: an argument is no number, has axes, or is complex.
-    """
+    """Raises an error if something else is given where a real number is meant. Raises TypeError,
+    ValueError: an argument is no number, has axes, or is complex."""
     for name, value in arguments.items():
         if np.iscomplexobj(single(name, value)):
             raise TypeError(f"`{name}` must be a real number; got {value!r}.")
@@ -161,12 +151,8 @@ def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def fitting(name: str, value: Any, dtype: Any) -> Any:
-    """`value`, a number or an array of numbers, as an array of `dtype`.
-
-    Raises:
-        TypeError: it holds no numbers.
-        ValueError: `dtype` does not hold a concrete one: see `in_dtype`.
-    """
+    """`value`, a number or an array of numbers, as an array of `dtype`. Raises TypeError: it holds
+    no numbers. ValueError: `dtype` does not hold a concrete one: see `in_dtype`."""
     if not is_concrete(value):
         return jnp.asarray(value, dtype)
     if type(value) is int and value == 0:  # the default, in every dtype

@@ -82,11 +82,8 @@ _call = functools.lru_cache(maxsize=4096)(Call)
 
 
 def call_of(tree: Any, static: dict[str, Any], backend: Any = None, method: Any = None) -> Call:
-    """The call with these options in the situation of the current trace.
-
-    Raises:
-        TypeError: an option is an array, a list, ...; names it.
-    """
+    """The call with these options in the situation of the current trace. Raises TypeError: an
+    option is an array, a list, ...; names it."""
     where = situation().everywhere().taking(backend)
     try:
         return _call(tree, tuple(sorted(static.items())), backend, method, where, ())

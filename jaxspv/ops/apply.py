@@ -83,11 +83,8 @@ def apply(
 
 
 def bound(op: Any, left: Any, right: Any, thunk: Any, A: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """The operator of `apply` on A, its scalar, and what `applied` must know of them.
-
-    Raises:
-        TypeError, ValueError: as `apply`.
-    """
+    """The operator of `apply` on A, its scalar, and what `applied` must know of them. Raises
+    TypeError, ValueError: as `apply`."""
     if left is not None and right is not None:
         raise ValueError("at most one of `left` and `right` may be given; got both.")
     side = "left" if left is not None else "right" if right is not None else None

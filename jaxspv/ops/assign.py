@@ -15,8 +15,6 @@ from jax import Array
 
 from .._core.eager.arrays import to_device
 from .._core.operations.overload import overloadable
-from ..algebra.masks import Mask
-from ..algebra.operators import BinaryOp
 from ..formats import base
 from ..formats.stored import Stored
 from ..shapes import Allowed, Number, Operand, Places
@@ -136,13 +134,16 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
     if options.mask is None and options.accum is None and options.nse is None:
         if _on_host(C, value, indices):
             return _by_numpy(C, value, indices)
-    mask = None if options.mask is None else _mask_for(options.mask, C, indices, local, sub)
+    mask: Any = as_operand_mask(options.mask)
+    line = tuple(x.extent for x in indices if not x.point)
+    fits = [local] if sub else [C.shape, line] if len(line) == 1 else [C.shape]
+    if mask is not None and tuple(mask.shape) not in [tuple(s) for s in fits]:
+        wanted = " or ".join(str(tuple(s)) for s in fits)
+        raise ValueError(f"`mask` must have shape {wanted}; got {tuple(mask.shape)}.")
     operands = (C, value, indices, mask, as_accum(options.accum))
     static = {"sub": sub, "scalar": scalar, "replace": bool(options.replace)}
-    plain = Options(nse=options.nse)
-    if is_dense(C):
-        return call(_assign_dense, operands, plain, static=static, dense=True)
-    return call(_assign, operands, plain, static=static, format=format_of(C))
+    how = {"static": static, "format": format_of(C), "dense": is_dense(C)}
+    return call(_assign, operands, Options(nse=options.nse), **how)
 
 
 def _on_host(C: Any, value: Any, indices: tuple[Index, ...]) -> bool:
@@ -202,32 +203,7 @@ def _local(value: Any, indices: tuple[Index, ...]) -> tuple[Any, Any, Any]:
     return (nothing, k, data) if indices[0].point else (k, nothing, data)
 
 
-def _mask_for(mask, C, indices, local, sub) -> Mask:
-    checked: Any = as_operand_mask(mask)
-    line = tuple(x.extent for x in indices if not x.point)
-    fits = [local] if sub else [C.shape, line] if len(line) == 1 else [C.shape]
-    if tuple(checked.shape) not in [tuple(s) for s in fits]:
-        wanted = " or ".join(str(tuple(s)) for s in fits)
-        raise ValueError(f"`mask` must have shape {wanted}; got {tuple(checked.shape)}.")
-    return checked
-
-
-def _assign_dense(C, value, indices, mask, accum, *, sub, scalar, replace) -> Any:
-    e = _assign(C, value, indices, mask, accum, sub=sub, scalar=scalar, replace=replace)
-    return Dense(spread(e)[0])
-
-
-def _assign(
-    C: Any,
-    value: Any,
-    indices: tuple[Index, ...],
-    mask: Any,
-    accum: BinaryOp | None,
-    *,
-    sub: bool,
-    scalar: bool,
-    replace: bool,
-) -> Entries:
+def _assign(C, value, indices, mask, accum, *, sub, scalar, replace) -> Dense | Entries:
     """The value at its places in C, then the write rule with a region and a scope."""
     c = entries_of(C)
     rule: Any = mask
@@ -242,12 +218,8 @@ def _assign(
 
     def allowed(keys):
         if sub:
-            own = [
-                x.back(k)
-                for x, k in zip(indices, keys, strict=True)
-                if len(rule.shape) == len(keys) or not x.point
-            ]
-            return allowed_at(rule, tuple(own))
+            whole, each = len(rule.shape) == len(keys), zip(indices, keys, strict=True)
+            return allowed_at(rule, tuple(x.back(k) for x, k in each if whole or not x.point))
         if line:
             keys = tuple(k for x, k in zip(indices, keys, strict=True) if not x.point)
         return allowed_at(rule, keys)
@@ -257,16 +229,11 @@ def _assign(
     else:
         t = _placed(value, indices, c.shape)
     t = cast(t, c.data.dtype) if accum is None else t
-    return merge(
-        dataclasses.replace(c, overflow=c.overflow | t.overflow),
-        t,
-        None if mask is None else allowed,
-        accum,
-        replace,
-        None,
-        region,
-        region if sub else of_line if line else None,
-    )
+    c = dataclasses.replace(c, overflow=c.overflow | t.overflow)
+    scope = region if sub else of_line if line else None
+    by_mask = None if mask is None else allowed
+    e = merge(c, t, by_mask, accum, replace, None, region, scope)
+    return Dense(spread(e)[0]) if is_dense(C) else e
 
 
 def _inside(indices: Sequence[Index], keys: Sequence[Array]) -> Array:

@@ -54,8 +54,7 @@ def has_element(A: Operand, i: Count, j: Count | None = None) -> Bool[Array, ""]
         A boolean scalar array.
 
     Raises:
-        IndexError: a concrete index is out of range.
-        TypeError: an index is no integer, a vector gets `j` or a matrix none.
+        IndexError, TypeError: as `get_element`.
 
     >>> import jaxspv as jsp
     >>> bool(jsp.graphblas.has_element(jsp.vector_from_entries([1], [0.0], 3), 1))
@@ -80,9 +79,7 @@ def set_element(
         As `assign`.
 
     Raises:
-        IndexError: a concrete index is out of range.
-        ValueError: `nse` too small for concrete values.
-        TypeError: `value` is no number, an index no integer.
+        IndexError, ValueError, TypeError: as `assign`.
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([1], [2.0], 3)
@@ -103,8 +100,7 @@ def remove_element(C: Sparse, i: Count, j: Count | None = None) -> Any:
         The same kind of object, of a dense vector a SparseVector; the capacity under jit is C.nse.
 
     Raises:
-        IndexError: a concrete index is out of range.
-        TypeError: an index is no integer, a vector gets `j` or a matrix none.
+        IndexError, TypeError: as `get_element`.
 
     >>> import jaxspv as jsp
     >>> x = jsp.vector_from_entries([1, 2], [2.0, 3.0], 3)

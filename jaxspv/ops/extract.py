@@ -158,11 +158,8 @@ def _element(A, *indices) -> Array:
 
 
 def pairs(A: Any, i: Places, j: Places) -> Array:
-    """`values[k] = A[i[k], j[k]]`, 0 where nothing is stored; one of them may have length 1.
-
-    Raises:
-        IndexError: a concrete index is out of range, or the lengths differ.
-    """
+    """`values[k] = A[i[k], j[k]]`, 0 where nothing is stored; one of them may have length 1. Raises
+    IndexError: a concrete index is out of range, or the lengths differ."""
     rows, cols = as_index("i", i, A.shape[0]), as_index("j", j, A.shape[1])
     if rows.size != cols.size and 1 not in (rows.size, cols.size):
         raise IndexError(
@@ -238,11 +235,10 @@ def _extract(A, rows: Index, cols: Index, *, capacity: int) -> Entries:
     if cols.values is not None:
         flipped = sort_entries(_transposed(e))
         e = sort_entries(_transposed(_repeat_rows(flipped, cols, capacity)))
-    points = [k for k, index in enumerate((rows, cols)) if index.point]
-    if points:
-        other = 1 - points[0]
-        return dataclasses.replace(e, keys=(e.keys[other],), shape=(e.shape[other],))
-    return e
+    if not (rows.point or cols.point):
+        return e
+    other = 1 if rows.point else 0
+    return dataclasses.replace(e, keys=(e.keys[other],), shape=(e.shape[other],))
 
 
 def _transposed(e: Entries) -> Entries:

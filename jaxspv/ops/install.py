@@ -20,20 +20,9 @@ from jax import Array
 from .._core.eager.arrays import is_eager, on_accelerator, to_device
 from .._core.pytree import is_concrete
 from .._core.reductions import dtype_of_means
+from ..algebra import operators
 from ..algebra.monoids import max_, min_, plus
-from ..algebra.operators import (
-    IndexUnaryOp,
-    absolute,
-    ainv,
-    ge,
-    gt,
-    le,
-    lt,
-    ne,
-    pow_,
-    times,
-    truediv,
-)
+from ..algebra.operators import IndexUnaryOp
 from ..algebra.semirings import plus_first, plus_second
 from ..construct.from_arrays import from_bcoo, from_bcsr, from_edges, from_scipy
 from ..formats import base
@@ -48,7 +37,7 @@ from .reduce import reduce
 from .structure import diag
 from .sugar import added, item, matmul, rmatmul, scaled, subtracted
 from .write_rule.call import Options, call, format_of, operand
-from .write_rule.entries import entries_of, keep
+from .write_rule.entries import Entries, entries_of, keep
 
 EXTREMES = {"min": (min_, jnp.minimum), "max": (max_, jnp.maximum)}
 NUMBERS = ("float32", "float64", "int32", "int64")  # of values in C++
@@ -59,11 +48,8 @@ elsewhere = IndexUnaryOp(lambda x, i, j, s: (j != i + s[0]) | (i >= s[1]), "else
 
 
 def _axis(A: Stored, axis: Any, out: None = None) -> int | None:
-    """`axis` as `reduce` takes it: that of a vector is all there is.
-
-    Raises:
-        ValueError: the object has no such axis, or `out` is given.
-    """
+    """`axis` as `reduce` takes it: that of a vector is all there is. Raises ValueError: the object
+    has no such axis, or `out` is given."""
     if out is not None:
         raise ValueError("`out` must be None: arrays of JAX never change.")
     if axis is None:
@@ -72,11 +58,6 @@ def _axis(A: Stored, axis: Any, out: None = None) -> int | None:
     if not whole or not -A.ndim <= axis < A.ndim:
         raise ValueError(f"`axis` must be None or an axis of {A.ndim}; got {axis!r}.")
     return None if A.ndim == 1 else int(axis) % 2
-
-
-def _places(A: Stored, axis: int | None) -> int:
-    """How many places are reduced to one result."""
-    return math.prod(A.shape) if axis is None else A.shape[axis]
 
 
 def _joined(A: Any, add: Any, axis: int | None) -> Array:
@@ -114,29 +95,24 @@ def _joined_on_host(values: np.ndarray, add: Any) -> Array:
 
 def _sum(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
     axis, A = _axis(A, axis, out), operand("A", A)
-    if dtype is None:
-        dtype = _of_sums(A)
+    if dtype is None:  # small integers would wrap around
+        integers = A.dtype == bool or jnp.issubdtype(A.dtype, jnp.integer)
+        small = jnp.uint32 if A.dtype.kind == "u" else jnp.int32
+        dtype = small if integers and A.dtype.itemsize < 4 else A.dtype
     return _joined(A.astype(dtype), plus, axis)
-
-
-def _of_sums(A: Stored) -> Any:
-    """The dtype of sums: small integers would wrap around."""
-    integers = A.dtype == bool or jnp.issubdtype(A.dtype, jnp.integer)
-    small = jnp.uint32 if A.dtype.kind == "u" else jnp.int32
-    return small if integers and A.dtype.itemsize < 4 else A.dtype
 
 
 def _mean(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
     axis = _axis(A, axis, out)
     asked = A.dtype if dtype is None else dtype
     wide = jnp.promote_types(dtype_of_means(asked), jnp.float32)
-    found = _sum(A, axis, wide) / float(_places(A, axis))
+    found = _sum(A, axis, wide) / float(math.prod(A.shape) if axis is None else A.shape[axis])
     return found if dtype is None else found.astype(dtype)
 
 
 def _extreme(A: Any, which: str, axis: Any, out: None = None) -> Array:
     axis = _axis(A, axis, out)
-    places = _places(A, axis)
+    places = math.prod(A.shape) if axis is None else A.shape[axis]
     if places == 0:
         raise ValueError(f"the {which} of no places: the shape is {A.shape}.")
     if A.dtype == bool:
@@ -175,7 +151,7 @@ def _power(A: Stored, n: Any, dtype: Any = None) -> Any:
         raise ValueError(f"`n` must be a scalar; got shape {np.shape(n)}.")
     if is_concrete(n) and n == 0:
         raise ValueError("`n` is 0, and the result would be dense: use `jnp.ones(A.shape)`.")
-    return apply(A if dtype is None else A.astype(dtype), pow_, right=n)
+    return apply(A if dtype is None else A.astype(dtype), operators.pow_, right=n)
 
 
 def _nonzero(A: Stored) -> tuple[Array, ...]:
@@ -184,15 +160,14 @@ def _nonzero(A: Stored) -> tuple[Array, ...]:
     if A.ndim == 2 and _has_kernels(A) and A.sorted and A.format == "csr":  # pyright: ignore
         row, col, values = base.entries_on_host(A)
         return tuple(to_device([k[values != 0] for k in (row, col)]))
-    keys, count = _nonzero_keys(A)
-    return tuple(first_slots(keys, int(count)))
+    found = _nonzero_entries(A)
+    return tuple(first_slots(found.keys, int(found.count)))
 
 
 @jax.jit
-def _nonzero_keys(A: Stored) -> tuple[tuple[Array, ...], Array]:
+def _nonzero_entries(A: Stored) -> Entries:
     e = entries_of(A)
-    found = keep(e, e.valid() & (e.data != 0))
-    return found.keys, found.count
+    return keep(e, e.valid() & (e.data != 0))
 
 
 def _compare(A: Any, other: Any, op: Any) -> Any:
@@ -219,13 +194,17 @@ def _compare(A: Any, other: Any, op: Any) -> Any:
     return select(ewise_union(A, other, op), nonzero)
 
 
+def _differs(A: Any, other: Any) -> Any:
+    return _compare(A, other, operators.ne) if isinstance(other, COMPARABLE) else other is not A
+
+
 def _true_entries(A, op, scalar, *, bind, weak) -> Any:
     e = entries_of(A)
     z = applied(op, scalar, e.values(1), e.keys, bind=bind, weak=weak)
     return keep(e.with_data(z), e.valid() & z)
 
 
-def _diagonal(A: Any, k: int) -> Array:
+def _diagonal(A: Any, k: int = 0) -> Array:
     length = min(A.shape[0] + min(k, 0), A.shape[1] - max(k, 0))
     if length > 0 and _has_kernels(A):
         row, col, values = base.entries_on_host(A)
@@ -235,9 +214,7 @@ def _diagonal(A: Any, k: int) -> Array:
     return _diagonal_program(A, k) if length > 0 else jnp.zeros(0, A.dtype)
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def _diagonal_program(A: Any, k: int) -> Array:
-    return diag(A, k).todense()
+_diagonal_program = jax.jit(lambda A, k: diag(A, k).todense(), static_argnums=1)
 
 
 def _setdiag(A: Any, values: Any, k: int = 0) -> Any:
@@ -271,10 +248,10 @@ def install() -> None:
         __radd__=lambda A, B: added(B, A),
         __sub__=subtracted,
         __rsub__=lambda A, B: subtracted(B, A),
-        __mul__=lambda A, B: scaled(A, B, times),
-        __rmul__=lambda A, B: scaled(B, A, times),
-        __truediv__=lambda A, B: scaled(A, B, truediv),
-        __neg__=lambda A: apply(A, ainv),
+        __mul__=lambda A, B: scaled(A, B, operators.times),
+        __rmul__=lambda A, B: scaled(B, A, operators.times),
+        __truediv__=lambda A, B: scaled(A, B, operators.truediv),
+        __neg__=lambda A: apply(A, operators.ainv),
         __getitem__=item,
     )
     _fill(
@@ -285,15 +262,15 @@ def install() -> None:
         max=lambda A, axis=None, out=None: _extreme(A, "max", axis, out),
         dot=_dot,
         power=_power,
-        __abs__=lambda A: apply(A, absolute),
+        __abs__=lambda A: apply(A, operators.absolute),
         nonzero=_nonzero,
-        __lt__=lambda A, B: _compare(A, B, lt),
-        __le__=lambda A, B: _compare(A, B, le),
-        __gt__=lambda A, B: _compare(A, B, gt),
-        __ge__=lambda A, B: _compare(A, B, ge),
-        __ne__=lambda A, B: _compare(A, B, ne) if isinstance(B, COMPARABLE) else B is not A,
+        __lt__=lambda A, B: _compare(A, B, operators.lt),
+        __le__=lambda A, B: _compare(A, B, operators.le),
+        __gt__=lambda A, B: _compare(A, B, operators.gt),
+        __ge__=lambda A, B: _compare(A, B, operators.ge),
+        __ne__=_differs,
     )
-    _fill(SciPyMatrixMethods, diagonal=lambda A, k=0: _diagonal(A, k), setdiag=_setdiag)
+    _fill(SciPyMatrixMethods, diagonal=_diagonal, setdiag=_setdiag)
     base.CONVERTERS = {
         "scipy.sparse": from_scipy,
         "jax.experimental.sparse.bcoo": from_bcoo,

@@ -15,28 +15,20 @@ from .._core.batching import over_trailing
 from .._core.eager.arrays import array_of
 from .._core.indices import LIMIT, with_pattern
 from .._core.operations.overload import overloadable
+from ..algebra import semirings
 from ..algebra.monoids import Monoid, as_monoid, max_, min_, plus
-from ..algebra.semirings import (
-    Semiring,
-    max_first,
-    max_second,
-    min_first,
-    min_second,
-    plus_first,
-    plus_second,
-)
 from ..formats import SparseMatrix
 from ..shapes import Allowed, Operand
-from .products.common.product import winners
+from .products.common.product import entry_rows, winners
 from .products.mxv.api import mxv, vxm
 from .write_rule.call import Dense, Options, as_out, call, operand
 from .write_rule.entries import Entries, entries_of, join_equal, sort_entries, take
 from .write_rule.write import accumulated, as_accum
 
 AS_PRODUCTS = {
-    plus: (plus_first, plus_second),
-    min_: (min_first, min_second),
-    max_: (max_first, max_second),
+    plus: (semirings.plus_first, semirings.plus_second),
+    min_: (semirings.min_first, semirings.min_second),
+    max_: (semirings.max_first, semirings.max_second),
 }
 
 
@@ -106,11 +98,8 @@ def reduce(
 
 
 def checked_axis(axis: Any, ndim: int = 2) -> int | None:
-    """The axis that vanishes: None, or 0 or 1 of a matrix.
-
-    Raises:
-        ValueError: it is none of these.
-    """
+    """The axis that vanishes: None, or 0 or 1 of a matrix. Raises ValueError: it is none of
+    these."""
     whole = isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
     if axis is not None and (not whole or axis not in (0, 1, -1, -2) or ndim == 1):
         raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
@@ -134,15 +123,14 @@ def _reduce_axis(A, add, *, axis) -> Dense | Entries:
     return Dense(joined(add, terms, place, extent, sorted=axis == 1), present)
 
 
-def _by_product(A: Any, first: Semiring, second: Semiring, axis: int) -> Dense:
+def _by_product(A: Any, first: Any, second: Any, axis: int) -> Dense:
     """The product with a vector that it does not read: it has a kernel on each platform."""
     ones = jnp.ones(A.shape[axis], A.dtype)
     y = mxv(A, ones, first) if axis else vxm(ones, A, second)
     if axis == 1 - A.compressed:
         offsets = with_pattern(A).indptr
         return Dense(y, offsets[1:] > offsets[:-1])
-    row, col = A.rowcol()
-    return Dense(y, jnp.zeros(y.shape, bool).at[col if axis == 0 else row].set(True, mode="drop"))
+    return Dense(y, entry_rows(A if axis else A.T))
 
 
 def lines_of(A: SparseMatrix, axis: int | None) -> tuple[Array, int, bool]:
@@ -178,19 +166,15 @@ def _reduce_all(A, add) -> Array:
     e = entries_of(A)
     terms = add.admit(e.values())
     exact = not jnp.issubdtype(terms.dtype, jnp.inexact)
+    whole = jnp.where(e.valid(), terms, jnp.asarray(add.identity_of(terms.dtype)))
     if add.identity is not None and (exact or add.sums_tangents):
-        return add.reduce(jnp.where(e.valid(), terms, jnp.asarray(add.identity_of(terms.dtype))))
-    if add.selective and e.nse and not add.takes_first:
-        return _winner(add, jnp.where(e.valid(), terms, jnp.asarray(add.identity_of(terms.dtype))))
+        return add.reduce(whole)
+    if add.selective and e.nse and not add.takes_first:  # the derivative of the first that it is
+        y = add.reduce(lax.stop_gradient(whole))
+        hit = whole == y
+        first = jnp.argmax(hit)
+        return jnp.where(hit[first], whole[first], y)  # y: NaN
     return joined(add, terms, jnp.where(e.valid(), 0, 1), 1, sorted=True)[0]
-
-
-def _winner(add: Monoid, terms: Array) -> Array:
-    """The reduction of terms to one of them; its derivative is that of the first that it equals."""
-    y = add.reduce(lax.stop_gradient(terms))
-    hit = terms == y
-    first = jnp.argmax(hit)
-    return jnp.where(hit[first], terms[first], y)  # y: NaN
 
 
 def joined(

@@ -57,13 +57,16 @@ def where(mask: Allowed, A: Operand, B: Operand | None = None, *, nse: int | Non
     return call(entries_of, (x,), options, format=format_of(y))
 
 
+_ARRAYS = jax.Array, np.ndarray
+
+
 def _is_scalar(x: Any) -> bool:
     number = isinstance(x, (bool, int, float, complex, np.generic))
-    return number or (isinstance(x, (jax.Array, np.ndarray)) and x.ndim == 0)
+    return number or (isinstance(x, _ARRAYS) and x.ndim == 0)
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, (jax.Array, np.ndarray)) and x.ndim > 0
+    return isinstance(x, _ARRAYS) and x.ndim > 0
 
 
 def _known(x: Any) -> bool:
@@ -127,21 +130,13 @@ def item(A: Any, index: Any) -> Any:
     if len(index) > A.ndim:
         takes = "a matrix has two indices" if A.ndim == 2 else "a vector has one index"
         raise IndexError(f"{takes}; got {len(index)}.")
-    if len(index) == 2 and all(map(_is_listed, index)):
+    if len(index) == 2 and all(isinstance(i, (list, *_ARRAYS)) and np.ndim(i) for i in index):
         shapes = [np.shape(i) for i in index]
         if len(shapes[0]) == 1 and len(shapes[1]) == 1:
             return pairs(A, *index)
         if shapes[0][1:] == (1,) and shapes[1][:-1] == (1,):  # np.ix_
             index = tuple(i.reshape(-1) if hasattr(i, "reshape") else np.ravel(i) for i in index)
     return extract(A, *index)
-
-
-def _is_listed(index: Any) -> bool:
-    """Whether it is an array of indices, not a slice and not an integer."""
-    return isinstance(index, (list, np.ndarray, jax.Array)) and np.ndim(index) > 0
-
-
-# ---- The operator @ ----
 
 
 def matmul(A: Any, other: Any) -> Any:

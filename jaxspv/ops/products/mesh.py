@@ -133,7 +133,14 @@ def _multiply(
             f"{name} over tuples, as {semiring!r}, runs on one device: call `unshard()`."
         )
     if not isinstance(x, Stored) and np.ndim(x) > 2:
-        return _multiply_row_sharded(name, G, x, semiring, write, flip, backend)
+        if not is_row_sharded(G, x) or (flip and np.ndim(x) > 3):
+            places = G.places_here
+            raise ValueError(
+                f"{name} of a ShardedGraph takes row-sharded arrays as `G.deal` gives them: "
+                f"{places} of a vector or, on the right, {(*places, 'k')} of a matrix; got "
+                f"{np.shape(x)}."
+            )
+        return _stays_row_sharded(name, G, placed(G, x), semiring, write, flip, backend)
     transposed = flip and np.ndim(x) == 2
     if isinstance(x, Stored) or np.shape(x)[-1 if transposed else 0 :][:1] != (G.n,):
         got = type(x).__name__ if isinstance(x, Stored) else np.shape(x)
@@ -146,19 +153,11 @@ def _multiply(
     y = y.T if transposed else y
     last = y.ndim == 1 or transposed  # the axis of the vertices
     write = dataclasses.replace(write, mask=as_operand_mask(write.mask))
-    return written(y, semiring, write, lambda: _present(G, axis=0 if flip else 1), last)
 
+    def present():
+        return on_mesh(lambda local: local.everywhere(_valid(local, 0 if flip else 1)), G)
 
-def _multiply_row_sharded(
-    name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
-) -> Array:
-    if not is_row_sharded(G, x) or (flip and np.ndim(x) > 3):
-        places = G.places_here
-        raise ValueError(
-            f"{name} of a ShardedGraph takes row-sharded arrays as `G.deal` gives them: {places} "
-            f"of a vector or, on the right, {(*places, 'k')} of a matrix; got {np.shape(x)}."
-        )
-    return _stays_row_sharded(name, G, placed(G, x), semiring, write, flip, backend)
+    return written(y, semiring, write, present, last)
 
 
 def _stays_row_sharded(
@@ -256,10 +255,6 @@ def _valid(local: Local, axis: int) -> Array:
     """A piece: which rows (axis 1) or columns (axis 0) store an entry."""
     at, extent, fold = _lines(local, axis)
     return fold(jnp.zeros(extent, bool).at[at].set(True, mode="drop"), lor)
-
-
-def _present(G: ShardedGraph, *, axis: int) -> Array:
-    return on_mesh(lambda local: local.everywhere(_valid(local, axis)), G)
 
 
 def sharded_reduce(A, add=plus, *, axis=None, **options) -> Any:

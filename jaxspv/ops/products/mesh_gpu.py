@@ -66,8 +66,6 @@ def one_launch(G, x, semiring, *, flip, keep=False, **options):
     """Rows of the result go to all devices as they come; where devices waited in vain, as the form
     without kernels. options: of the kernel."""
 
-    del keep
-
     def body(local: Local, x, semiring):
         block, how = local.block, scalars(semiring, G, x, flip)
         arrays = block.indptr, block.indices, block.data, x, local.everyone
@@ -81,7 +79,6 @@ def one_launch(G, x, semiring, *, flip, keep=False, **options):
 def in_place(G, x, semiring, *, flip, keep=True, **options):
     """Rows of the result stay where they are computed: the kernel of one GPU over the rows of each.
     options: of the kernel."""
-    del keep
 
     def body(local: Local, x, semiring):
         block, how = local.block, scalars(semiring, G, x, flip)
@@ -92,7 +89,6 @@ def in_place(G, x, semiring, *, flip, keep=True, **options):
 
 
 def _not_row_sharded(G, x, semiring, *, flip, keep=False) -> str | None:
-    del keep
     if flip or x.ndim != 4:
         return "it multiplies by a row-sharded matrix on the right: `mxm(G, G.deal(X))`"
     others = G.part.places * (G.part.grid[0] - 1)
@@ -103,7 +99,6 @@ def _not_row_sharded(G, x, semiring, *, flip, keep=False) -> str | None:
 def in_chunks(G, x, semiring, *, flip, keep=False, **options):
     """Rows of X travel in chunks of columns while others are multiplied; where devices waited in
     vain, as the form of one GPU, chunk by chunk. options: of the kernel."""
-    del keep
     one = jax.ShapeDtypeStruct((G.n, x.shape[-1]), x.dtype)
 
     def body(local: Local, semiring, x):
@@ -125,13 +120,10 @@ def _rows_with_entries(indptr):
 
 
 def _not_separate(G, x, semiring, *, flip, keep=False) -> str | None:
-    del x, semiring, keep
-    mesh = G.part.mesh
+    mesh, gpu = G.part.mesh, ("gpu", "cuda")
     if flip:
         return "kernels of one GPU gather along rows: `mxv`, and `mxm` with the array on the right"
-    if not isinstance(mesh, Mesh) or any(
-        d.platform not in ("gpu", "cuda") for d in mesh.devices.flat
-    ):
+    if not isinstance(mesh, Mesh) or any(d.platform not in gpu for d in mesh.devices.flat):
         return "its devices are no NVIDIA GPUs"
     return unasked(mesh)
 

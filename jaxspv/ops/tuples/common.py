@@ -25,11 +25,8 @@ def on_tuples(fn: Any) -> Any:
 
 
 def as_tuples(name: str, A: Any) -> Tuples:
-    """A matrix or sparse vector, or that of a Graph, with its values by number.
-
-    Raises:
-        TypeError: it is none.
-    """
+    """A matrix or sparse vector, or that of a Graph, with its values by number. Raises TypeError:
+    it is none."""
     A = linked(A).out if isinstance(A, Graph) else ours(A)
     if isinstance(A, Tuples):
         return A

@@ -26,7 +26,6 @@ MOST = 4  # numbers of a value: so few that all stays native
 def _refuse(
     semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: bool = False
 ) -> str | None:
-    del hit, in_order
     if semiring.add.by_segments is not None:
         return f"{semiring.add} joins terms by scatters"
     if A.places.index_dtype != jnp.int32 or A.places.nse == 0 or 0 in A.places.shape:

@@ -37,14 +37,10 @@ def write(T: Tuples, options: Options) -> Tuples:
     if out is None:
         if options.mask is None and options.nse is None:
             return T
-        return Tuples(_apply.apply(T.places, UnaryOp(_itself), **rest), T.values)
+        return Tuples(_apply.apply(T.places, _ITSELF, **rest), T.values)
     both, places = behind(as_tuples("out", out), T)
     rest |= {"out": as_tuples("out", out).places, "replace": options.replace}
-    return Tuples(_apply.apply(places, UnaryOp(_itself), **rest), both)
-
-
-def _itself(number):
-    return number
+    return Tuples(_apply.apply(places, _ITSELF, **rest), both)
 
 
 def behind(C: Tuples, T: Tuples) -> tuple[Any, Any]:
@@ -65,6 +61,7 @@ def _numbers(A: Any, name: str) -> tuple[Any, Any]:
 
 _LEFT = BinaryOp(lambda x, y: x, "left")
 _RIGHT = BinaryOp(lambda x, y: y, "right")
+_ITSELF = UnaryOp(lambda x: x, "itself")
 
 
 def _joined(function, A, B, op, options: Options, default: Any = None, *defaults) -> Any:
@@ -95,7 +92,7 @@ def _written(T: Any, options: Options) -> Any:
         return write(T, options)
     if not options.writes and options.nse is None:
         return T
-    return _apply.apply(T, UnaryOp(_itself), **dataclasses.asdict(options))
+    return _apply.apply(T, _ITSELF, **dataclasses.asdict(options))
 
 
 @on_tuples
@@ -159,13 +156,10 @@ def select(A, op, thunk=0, **options):
     else:
         flags = jax.vmap(lambda v, i, j: asked(v, i, j, thunk))(values, rows, cols)
     numbered = A.with_data(jnp.arange(A.nse, dtype=jnp.int32))
-    chosen = IndexUnaryOp(_flag, "chosen", (flags,))
-    kept = _apply.select(numbered, chosen, 0)
-    return write(Tuples(kept, A.data), Options(**options))
-
-
-def _flag(number, i, j, thunk, flags):
-    return take(flags, number)
+    chosen = IndexUnaryOp(
+        lambda number, i, j, thunk, flags: take(flags, number), "chosen", (flags,)
+    )
+    return write(Tuples(_apply.select(numbered, chosen, 0), A.data), Options(**options))
 
 
 @on_tuples

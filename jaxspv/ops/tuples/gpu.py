@@ -21,7 +21,6 @@ WORDS = ("float32", "int32", "bool")
 def _refuse(
     semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: bool = False
 ) -> str | None:
-    del in_order
     places = A.places
     if places.nse == 0 or 0 in places.shape:
         return "there is nothing to multiply"
@@ -45,22 +44,14 @@ def _refuse(
 
 @product.register("rows", backend="pallas", refuse=_refuse)
 def _rows(semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: bool = False) -> Any:
-    """Rows and entries shared evenly by the warps of one launch, terms in their order.
-
-    A matrix that is no CSR becomes one first: a sort, or a search where its rows are in order.
-    """
+    """Rows and entries shared evenly by the warps of one launch, terms in their order. A matrix
+    that is no CSR becomes one first: a sort, or a search where its rows are in order."""
     in_order = in_order and A.format == "csr"
     rows = A.places.asformat("csr")
     mul, combine, term = traced(semiring, A, x, flip)
     like = jax.tree.map(lambda t: jnp.zeros((1,), t.dtype), term)
     identity = tuple(i.item() for i in jax.tree.leaves(semiring.add.like(like)))
-    found = csr_spmv_tuples(
-        rows.indptr,
-        rows.indices,
-        None if in_order else rows.data,
-        tuple(jax.tree.leaves(A.values)),
-        tuple(jax.tree.leaves(x)),
-        semiring=TupleSemiring(mul, combine, identity),
-        hit=hit,
-    )
+    numbers, of = None if in_order else rows.data, TupleSemiring(mul, combine, identity)
+    values = (tuple(jax.tree.leaves(v)) for v in (A.values, x))
+    found = csr_spmv_tuples(rows.indptr, rows.indices, numbers, *values, semiring=of, hit=hit)
     return jax.tree.unflatten(jax.tree.structure(term), found)

@@ -35,12 +35,9 @@ op.register("collectives")(_product)
 
 
 def multiply(name: str, A: Any, x: Any, semiring: Any, options: dict[str, Any], *, flip: bool):
-    """`A x`, or with `flip` `x A`, of a pytree of arrays (n, ...).
-
-    Raises:
-        NotImplementedError: an option that only one device supports; `add` does not commute.
-        ValueError: x is not over the vertices.
-    """
+    """`A x`, or with `flip` `x A`, of a pytree of arrays (n, ...). Raises NotImplementedError: an
+    option that only one device supports; `add` does not commute. ValueError: x is not over the
+    vertices."""
     backend = options.pop("backend", None)
     refused(f"{name} over tuples", options)
     if semiring.add.ordered:

@@ -20,10 +20,7 @@ def _product(
     semiring: Any, A: Tuples, x: Any, hit: Any, *, flip: bool, in_order: bool = False
 ) -> Any:
     """y (m, ...) of dense x (n, ...); hit: (n,) bool, the elements of x that are there, or None.
-
-    in_order: as of `Tuples`; kernels read less then.
-    """
-    del in_order
+    in_order: as of `Tuples`; kernels read less then."""
     places, m = A.places, A.shape[0]
     if semiring.add.by_segments is None:  # which takes them in any order
         places = places.to_coo()

@@ -105,8 +105,8 @@ def _expanded(semiring: Any, A: Tuples, B: Tuples, *, size: int) -> Tuples:
     group = jnp.where(valid, jnp.cumsum(new, dtype=jnp.int32) - 1, size)
     values = semiring.add.segment_reduce(terms, group, size, sorted=True)
     at = jnp.where(new, group, size)
-    rows, cols = (jnp.full(size, e, jnp.int32).at[at].set(v, mode="drop")
-                  for e, v in ((m, row), (n, col)))  # fmt: skip
+    rows = jnp.full(size, m, jnp.int32).at[at].set(row, mode="drop")
+    cols = jnp.full(size, n, jnp.int32).at[at].set(col, mode="drop")
     numbers = jnp.arange(size, dtype=jnp.int32)
     overflow = jnp.asarray(a.overflow) | b.overflow | (runs.total > size)
     return Tuples(COO(numbers, rows, cols, overflow, (m, n)), values)

@@ -141,14 +141,8 @@ def as_operand_mask(mask: Any) -> Mask | None:
 
 
 def matrix(name: str, A: Any) -> SparseMatrix:
-    """`A` as a sparse matrix; the matrix of a Graph.
-
-    Raises:
-        TypeError: it is none.
-    """
-    if isinstance(A, Graph):
-        return _in_enabled_bits(linked(A).out)
-    A = A if isinstance(A, SparseMatrix) else ours(A)
+    """`A` as a sparse matrix; the matrix of a Graph. Raises TypeError: it is none."""
+    A = linked(A).out if isinstance(A, Graph) else A if isinstance(A, SparseMatrix) else ours(A)
     if not isinstance(A, SparseMatrix):
         raise TypeError(
             f"`{name}` must be a sparse matrix or a Graph of jaxspv; got {type(A).__name__}. "
@@ -177,11 +171,8 @@ def stored_or_same(x: Any) -> Any:
 
 
 def operand(name: str, x: Any) -> Any:
-    """A sparse matrix, a SparseVector, or a dense vector.
-
-    Raises:
-        TypeError: it is something else.
-    """
+    """A sparse matrix, a SparseVector, or a dense vector. Raises TypeError: it is something
+    else."""
     x = stored_or_same(x)
     if isinstance(x, Stored):
         return _in_enabled_bits(x)
@@ -199,19 +190,15 @@ def beyond(x: Any, dtype: Any) -> bool:
     """Whether x is an integer of Python that no integer, no boolean of `dtype` equals."""
     if type(x) is not int or jnp.issubdtype(dtype, jnp.inexact):
         return False
-    least, most = (
-        (0, 1) if jnp.issubdtype(dtype, jnp.bool_) else (jnp.iinfo(dtype).min, jnp.iinfo(dtype).max)
-    )
-    return not least <= x <= most
+    if jnp.issubdtype(dtype, jnp.bool_):
+        return not 0 <= x <= 1
+    return not jnp.iinfo(dtype).min <= x <= jnp.iinfo(dtype).max
 
 
 def number(name: str, x: Any, dtype: Any) -> Any:
-    """A scalar for values of `dtype`; integers that JAX's default does not hold take it.
-
-    Raises:
-        TypeError, ValueError: it is no number; such an integer does not fit `dtype`, or NumPy's 64
-            bits do not fit 32.
-    """
+    """A scalar for values of `dtype`; integers that JAX's default does not hold take it. Raises
+    TypeError, ValueError: it is no number; such an integer does not fit `dtype`, or NumPy's 64 bits
+    do not fit 32."""
     if isinstance(x, np.generic) and x.dtype.kind in "iu":
         return narrow(np.asarray(x))
     if not isinstance(x, (int, float, complex)):

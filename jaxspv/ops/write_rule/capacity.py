@@ -19,13 +19,10 @@ SMALL = 1 << 16  # slots that are padded and cut on the host
 
 def with_least_capacity(x: Any) -> Any:
     """A concrete vector in the least capacity of eager results or more: one program for all."""
-    if (
-        not isinstance(x, Stored)
-        or x.ndim != 1
-        or x.nse >= (capacity := eager_capacity(0, *x.shape))
-    ):
+    if not isinstance(x, Stored) or x.ndim != 1:
         return x
-    return x if on_accelerator(x.data) else resized(x, capacity)
+    capacity = eager_capacity(0, *x.shape)
+    return x if x.nse >= capacity or on_accelerator(x.data) else resized(x, capacity)
 
 
 def with_capacity(
@@ -56,10 +53,8 @@ def with_capacity(
 def settled(result: Any, nse: int | None, count: int | None = None) -> Any:
     """An eager result in its final capacity: `nse`, or the bucket of its number of entries.
 
-    count: that number, if known; else it is read from the result.
-
-    Raises:
-        ValueError: `nse` entries are too few; says the size needed.
+    count: that number, if known; else it is read from the result. Raises ValueError: `nse` entries
+    are too few; says the size needed.
     """
     if not isinstance(result, Stored) or not is_concrete(result):
         return result
@@ -81,10 +76,8 @@ def finished(result: Any, count: Array | None, nse: int | None) -> Any:
     """The result of an eager program, as `with_capacity` gives it, in its final capacity.
 
     That is the bucket of its count (`eager_capacity`): a small bucket that holds every possible
-    result is left without reading the count, a larger one is cut after reading it.
-
-    Raises:
-        ValueError: `nse` entries are too few; says the size needed.
+    result is left without reading the count, a larger one is cut after reading it. Raises
+    ValueError: `nse` entries are too few; says the size needed.
     """
     return result if count is None else settled(result, nse, int(count))
 

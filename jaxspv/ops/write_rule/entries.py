@@ -248,20 +248,14 @@ def union(a: Entries, b: Entries) -> Union:
     dtype = index_dtype_for(a, b, sizes=(capacity,))
     a, b = a.in_dtype(dtype), b.in_dtype(dtype)
     left, right, count = unite(a.keys, a.count, b.keys, b.count, capacity=capacity)
-    places = Entries(
-        left, _keys_at(a, b, left, right), count, jnp.asarray(a.overflow) | b.overflow, a.shape
-    )
-    return Union(places, left, right, left < a.nse, right < b.nse)
-
-
-def _keys_at(a: Entries, b: Entries, left: Array, right: Array) -> Keys:
-    """The keys of places by their slots in the one and in the other."""
+    in_left, in_right = left < a.nse, right < b.nse
 
     def key(in_a, in_b, extent):
-        other = jnp.where(right < b.nse, take(in_b, right), extent)
-        return jnp.where(left < a.nse, take(in_a, left), other).astype(a.index_dtype)
+        other = jnp.where(in_right, take(in_b, right), extent)
+        return jnp.where(in_left, take(in_a, left), other).astype(dtype)
 
-    return tuple(map(key, a.keys, b.keys, a.shape))
+    keys, overflow = tuple(map(key, a.keys, b.keys, a.shape)), jnp.asarray(a.overflow) | b.overflow
+    return Union(Entries(left, keys, count, overflow, a.shape), left, right, in_left, in_right)
 
 
 def both(op: Any, x: Array, y: Array, where: Array) -> Array:

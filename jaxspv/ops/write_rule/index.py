@@ -136,11 +136,8 @@ def as_index(name: str, index: Any, extent: int) -> Index:
 
 
 def as_indices(A: Any, i: Any, j: Any) -> tuple[Index, ...]:
-    """`as_index` of i for a vector, of i and j for a matrix.
-
-    Raises:
-        IndexError, TypeError: as `as_index`; a vector gets two indices.
-    """
+    """`as_index` of i for a vector, of i and j for a matrix. Raises IndexError, TypeError: as
+    `as_index`; a vector gets two indices."""
     if A.ndim == 1 and j is not None:
         raise TypeError("a vector has one index; got `j` too.")
     return tuple(
@@ -150,11 +147,8 @@ def as_indices(A: Any, i: Any, j: Any) -> tuple[Index, ...]:
 
 
 def check_distinct(name: str, index: Index) -> None:
-    """Assignment to a place twice is undefined in GraphBLAS.
-
-    Raises:
-        ValueError: concrete indices hold a place twice.
-    """
+    """Assignment to a place twice is undefined in GraphBLAS. Raises ValueError: concrete indices
+    hold a place twice."""
     if index.values is not None and is_concrete(index.values):
         values = np.asarray(index.values)
         if np.unique(values).size != values.size:

@@ -78,12 +78,8 @@ def _by_rows(A: Any, B: Any, op: BinaryOp, places: Places, slots: int, *defaults
 
 
 def _types(A: CSR, B: CSR, *defaults: Array, op: int, places: Places, slots: int) -> Any:
-    return (
-        typed(jnp.int32, A.shape[0] + 1),
-        typed(jnp.int32, slots),
-        typed(A.dtype, slots),
-        typed(bool),
-    )
+    pattern = typed(jnp.int32, A.shape[0] + 1), typed(jnp.int32, slots)
+    return *pattern, typed(A.dtype, slots), typed(bool)
 
 
 merge_rows = Operation("merge of rows", tangent="definition", types=_types, internal=True)

@@ -36,14 +36,11 @@ behind them; and their number, of which `capacity` are kept."""
 
 
 @chosen_slots.register("native", backend="cpu", refuse=_not_in_cpp)
-def _chosen_in_cpp(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Array, Array]:
-    types = _types_of_chosen(chosen, capacity=capacity, dtype=dtype)
-    return bind.call("chosen_slots", types, chosen)
+def _chosen_in_cpp(chosen: Array, **static: Any) -> tuple[Array, Array]:
+    return bind.call("chosen_slots", _types_of_chosen(chosen, **static), chosen)
 
 
-@chosen_slots.register("scatter")
-def _scattered(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Array, Array]:
-    return compact(chosen, capacity, dtype)
+chosen_slots.register("scatter")(lambda chosen, capacity, dtype: compact(chosen, capacity, dtype))
 
 
 def _types_kept(chosen, keys, data, overflow, *, capacity, shape) -> Any:
@@ -82,12 +79,9 @@ def _kept_by_slots(chosen, keys, data, overflow, *, capacity, shape) -> Any:
     return moved, take(data, slots), count, overflow | ~fits
 
 
-def _types_of_search(keys: Keys, wanted: Keys) -> Any:
-    return typed(keys[0].dtype, *wanted[0].shape)
-
-
-search = Operation("search of keys", types=_types_of_search, internal=True)
-"""`search(keys, wanted)`: the first slot of each wanted key that is not before it."""
+# `search(keys, wanted)`: the first slot of each wanted key that is not before it.
+search = Operation("search of keys", internal=True)
+search.types = lambda keys, wanted: typed(keys[0].dtype, *wanted[0].shape)
 
 
 def _not_searched_in_cpp(keys: Keys, wanted: Keys) -> str | None:
@@ -98,7 +92,7 @@ def _not_searched_in_cpp(keys: Keys, wanted: Keys) -> str | None:
 
 @search.register("native", backend="cpu", refuse=_not_searched_in_cpp)
 def _searched_in_cpp(keys: Keys, wanted: Keys) -> Array:
-    types = _types_of_search(keys, wanted)
+    types = typed(keys[0].dtype, *wanted[0].shape)
     return bind.call("lower_bounds", types, *keys, *wanted, axes=len(keys))
 
 
@@ -141,10 +135,10 @@ def _by_ranks(keys_a: Keys, count_a: Array, keys_b: Keys, count_b: Array, *, cap
     to_b = own_b + slot_b - (jnp.cumsum(hit_b, dtype=dtype) - hit_b)
     if sizes[0]:
         to_b = jnp.where(hit_b, jnp.take(to_a, slot_b, mode="clip"), to_b)
-    to_a, to_b = (
-        jnp.where(own < count, to, capacity)
-        for own, count, to in ((own_a, count_a, to_a), (own_b, count_b, to_b))
-    )
-    left = jnp.full(capacity, sizes[0], dtype).at[to_a].set(own_a, mode="drop")
-    right = jnp.full(capacity, sizes[1], dtype).at[to_b].set(own_b, mode="drop")
+
+    def placed(own, count, to, size):
+        at = jnp.where(own < count, to, capacity)
+        return jnp.full(capacity, size, dtype).at[at].set(own, mode="drop")
+
+    left, right = placed(own_a, count_a, to_a, sizes[0]), placed(own_b, count_b, to_b, sizes[1])
     return left, right, count_a + count_b - jnp.sum(hit_a, dtype=dtype)

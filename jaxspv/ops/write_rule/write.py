@@ -42,11 +42,8 @@ from .entries import (
 
 
 def as_accum(accum: Any) -> BinaryOp | None:
-    """`accum=` as a `BinaryOp`: an operator, a monoid, or a function of two arrays.
-
-    Raises:
-        TypeError: it is none of these, or positional.
-    """
+    """`accum=` as a `BinaryOp`: an operator, a monoid, or a function of two arrays. Raises
+    TypeError: it is none of these, or positional."""
     if accum is None:
         return None
     op = accum.op if isinstance(accum, Monoid) else as_binary(accum, "accum")
@@ -182,9 +179,7 @@ def merge(
     places, valid = U.places, U.places.valid()
     inside = valid if region is None else valid & region(places.keys)
     of_z = U.in_right | (U.in_left & (~inside if accum is None else True))
-    stays = U.in_left & (not replace)
-    from_t = U.in_right
-    present = of_z
+    stays, from_t, present = U.in_left & (not replace), U.in_right, of_z
     if allowed is not None:
         open_ = allowed(places.keys)
         if scope is not None:
@@ -234,7 +229,7 @@ def _as(values: Array, dtype: Any) -> Array:
 
 def cast(e: Entries, dtype: Any) -> Entries:
     """The entries with values of `dtype`."""
-    return e if e.data.dtype == dtype else e.with_data(e.data.astype(dtype))
+    return e.with_data(_as(e.data, dtype))
 
 
 def allowed_at(mask: Mask, keys: Keys) -> Array:

@@ -19,7 +19,6 @@ from ....algebra.semirings import Semiring, plus_times
 
 def is_linear(semiring: Semiring, *operands: Any, **static: Any) -> bool:
     """Whether a product adds ordinary products: it has a transpose by each operand."""
-    del operands, static
     return semiring.mul.fn is jnp.multiply and semiring.add.atomic(jnp.float32) == "add"
 
 

@@ -25,11 +25,7 @@ ALONE = frozenset(
     "shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan "
     "tanh xor".split()
 )
-_NESTED = frozenset(
-    ("jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint")
-)
-
-
+_NESTED = frozenset("jit pjit closed_call custom_jvp_call custom_vjp_call remat checkpoint".split())
 MOST_NAMED = 60  # the most characters that the operations' names may take in an error
 
 
@@ -43,7 +39,10 @@ class Elementwise:
 
     def __init__(self, jaxpr: Any):
         self.jaxpr, self._pulled = jaxpr, _pulled(jaxpr)
-        self._key = _key(jaxpr), self._pulled and _closed_key(self._pulled)
+        pulled: Any = self._pulled
+        if hasattr(pulled, "jaxpr"):
+            pulled = _key(pulled.jaxpr), tuple(map(id, pulled.consts))
+        self._key = _key(jaxpr), pulled
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -83,9 +82,7 @@ def trace(fn: Callable[..., Any], *args: Any) -> tuple[Elementwise, tuple[Any, .
     """`fn` traced on arguments like these, and the arrays that it captures.
 
     Of arguments that vary inside of a `shard_map` it takes the shapes: forms run without axes.
-
-    Raises:
-        NotImplementedError: it captures an array that varies.
+    Raises NotImplementedError: it captures an array that varies.
     """
 
     def bare(x):
@@ -205,12 +202,6 @@ def _pulled(jaxpr: Any) -> Any:
         return object()
 
 
-def _closed_key(closed: Any) -> Any:
-    if not hasattr(closed, "jaxpr"):
-        return closed
-    return _key(closed.jaxpr), tuple(map(id, closed.consts))
-
-
 def _key(jaxpr: Any) -> Any:
     """A hashable description of a jaxpr: variables by number, parameters by their text."""
     number: dict[Any, int] = {}
@@ -232,13 +223,9 @@ def _key(jaxpr: Any) -> Any:
                 yield key, str(value)
 
     head = tuple(name(v) for v in (*jaxpr.constvars, *jaxpr.invars))
-    body = tuple(
-        (
-            eqn.primitive.name,
-            tuple(map(name, eqn.invars)),
-            tuple(map(name, eqn.outvars)),
-            tuple(params(eqn)),
-        )
-        for eqn in jaxpr.eqns
-    )
-    return head, body, tuple(name(v) for v in jaxpr.outvars)
+
+    def described(eqn):
+        ends = tuple(map(name, eqn.invars)), tuple(map(name, eqn.outvars))
+        return eqn.primitive.name, *ends, tuple(params(eqn))
+
+    return head, tuple(map(described, jaxpr.eqns)), tuple(name(v) for v in jaxpr.outvars)

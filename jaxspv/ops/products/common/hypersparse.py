@@ -83,11 +83,8 @@ def multiply_matrices(
 def multiply_vector(
     product: Callable[..., Any], A: SparseMatrix, x: Any, semiring: Semiring, mask: Any
 ) -> SparseVector:
-    """`product(A, x, mask)` on renumbered operands.
-
-    Raises:
-        ValueError: shapes do not match; x is dense.
-    """
+    """`product(A, x, mask)` on renumbered operands. Raises ValueError: shapes do not match; x is
+    dense."""
     _check(A.shape[1], x.shape, semiring)
     if not isinstance(x, Stored):
         raise ValueError(f"`x` must be a SparseVector for a matrix of shape {A.shape}.")

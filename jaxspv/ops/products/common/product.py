@@ -41,19 +41,19 @@ def term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
     return _known_term_dtype(semiring, a, b, jax.dtypes.canonicalize_dtype(np.int64))
 
 
-@functools.lru_cache(maxsize=1024)  # the functions are traced, longer than a small product takes
-def _known_term_dtype(semiring: Semiring, a: Any, b: Any, widest: Any) -> Any:
-    del widest  # whether x64 is enabled
-    return _term_dtype(semiring, a, b)
+def _term_dtype(semiring: Semiring, a: Any, b: Any, widest: Any = None) -> Any:
+    del widest  # whether x64 is enabled: a key
 
-
-def _term_dtype(semiring: Semiring, a: Any, b: Any) -> Any:
     def one(x, y):
         zero = jnp.zeros(1, jnp.int32)
         return semiring.add.admit(semiring.mul.at(x, y, zero, zero, zero))
 
     shapes = (jax.ShapeDtypeStruct((1,), a), jax.ShapeDtypeStruct((1,), b))
     return jax.eval_shape(one, *shapes).dtype
+
+
+# The functions are traced, longer than a small product takes.
+_known_term_dtype = functools.lru_cache(maxsize=1024)(_term_dtype)
 
 
 def result_dtype(semiring: Semiring, A: Any, x: Any, flip: bool) -> Any:
@@ -83,6 +83,11 @@ def no_plain_product(semiring: Semiring) -> str | None:
     if semiring.mul.position is not None:
         return f"`{semiring.mul.name}` is positional"
     return "the semiring has parameters" if jax.tree.leaves(semiring) else None
+
+
+def entry_rows(A: SparseMatrix) -> Array:
+    """(m,) bool: which rows store an entry."""
+    return jnp.zeros(A.shape[0], bool).at[A.rowcol()[0]].set(True, mode="drop")
 
 
 def safe(data: Array, valid: Array, fill: int = 0) -> Array:

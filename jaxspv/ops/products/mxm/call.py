@@ -55,7 +55,7 @@ class Call:
         mask = self.mask if by_value else self.mask and _indices(self.mask.source)
         return _indices(self.A), _indices(self.B), mask
 
-    @property
+    @functools.cached_property
     def without_values(self) -> tuple[SparseMatrix, SparseMatrix, Mask | None]:
         """The operands where only the pattern counts: values are the numbers of their slots."""
         A, B, mask = _slots(self.A), _slots(self.B), self.mask
@@ -83,11 +83,7 @@ class Call:
 
 
 def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
-    """Validates the operands of a product.
-
-    Raises:
-        TypeError, ValueError: as `mxm`.
-    """
+    """Validates the operands of a product. Raises TypeError, ValueError: as `mxm`."""
     semiring = as_semiring(semiring)
     A, B = (joined(_matrix(name, M), semiring) for name, M in (("A", A), ("B", B)))
     if A.shape[1] != B.shape[0]:
@@ -95,7 +91,11 @@ def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
             f"`B` must have {A.shape[1]} rows, as many as A of {A.shape} has columns; "
             f"got {B.shape}."
         )
-    mask = _mask(mask, (A.shape[0], B.shape[1]))
+    mask = check_mask(mask, (A.shape[0], B.shape[1]))
+    if mask is not None and not isinstance(mask.source, SparseMatrix):
+        mask = dataclasses.replace(mask, source=jnp.asarray(mask.source).astype(bool))
+    elif mask is not None and mask.source.nse == 0 and mask.complement:
+        mask = None
     coo = isinstance(A, COO) and isinstance(B, COO)
     dtype, narrow = term_dtype(semiring, A.dtype, B.dtype), None
     if is_narrow(dtype):
@@ -111,16 +111,6 @@ def checked(A: Any, B: Any, semiring: Any, mask: Any) -> Call:
 def _matrix(name: str, A: Any) -> SparseMatrix:
     A = matrix(name, A)
     return with_pattern(A) if isinstance(A, (COO, CSC, CSR)) else A.asformat("csr")
-
-
-def _mask(mask: Any, shape: tuple[int, int]) -> Mask | None:
-    mask = check_mask(mask, shape)
-    if mask is None:
-        return None
-    source = mask.source
-    if not isinstance(source, SparseMatrix):
-        return dataclasses.replace(mask, source=jnp.asarray(source).astype(bool))
-    return None if source.nse == 0 and mask.complement else mask
 
 
 @dataclasses.dataclass(frozen=True)

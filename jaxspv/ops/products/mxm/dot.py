@@ -89,17 +89,8 @@ def _lists_of_mask(A: CSR, B: CSC, mask: Mask) -> tuple[Operands, _Lists]:
     rows = a_high - a_low <= b_high - b_low
     start, end = jnp.where(rows, a_low, b_low), jnp.where(rows, a_high, b_high)
     indices = jnp.concatenate([A.indices, B.indices])
-    walked = Operands(
-        M.indptr,
-        row,
-        col,
-        M.data,
-        start,
-        jnp.where(is_valid, end - start, 0),
-        indices,
-        indices,
-        (M.shape[0], A.shape[1]),
-    )
+    length, shape = jnp.where(is_valid, end - start, 0), (M.shape[0], A.shape[1])
+    walked = Operands(M.indptr, row, col, M.data, start, length, indices, indices, shape)
     low, high = jnp.where(rows, b_low, a_low), jnp.where(rows, b_high, a_high)
     return walked, _Lists(indices, low, high, rows)
 

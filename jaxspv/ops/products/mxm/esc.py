@@ -85,23 +85,16 @@ def multiply_in_steps(
         place = jnp.where((number < ready) & (r.total <= nse), r.total + number, nse)
         rest = ready + jnp.arange(capacity, dtype=jnp.int32)
         total = r.total + ready
-        carried = _Carried(
-            g.count - ready,
-            last,
-            cols.at[rest].get(mode="fill", fill_value=n),
-            values.at[rest].get(mode="fill", fill_value=0),
+        left = cols.at[rest].get(mode="fill", fill_value=n)
+        kept = values.at[rest].get(mode="fill", fill_value=0)
+        result = Result(
+            r.indptr.at[jnp.where(g.starts & (g.row < last), g.row, m)].add(1, mode="drop"),
+            r.indices.at[place].set(cols, mode="drop"),
+            r.data.at[place].set(values, mode="drop"),
+            jnp.where(total < 0, LARGEST, total),
+            r.wrapped | wraps(semiring, p, x, y),
         )
-        return (
-            at,
-            carried,
-            Result(
-                r.indptr.at[jnp.where(g.starts & (g.row < last), g.row, m)].add(1, mode="drop"),
-                r.indices.at[place].set(cols, mode="drop"),
-                r.data.at[place].set(values, mode="drop"),
-                jnp.where(total < 0, LARGEST, total),
-                r.wrapped | wraps(semiring, p, x, y),
-            ),
-        )
+        return at, _Carried(g.count - ready, last, left, kept), result
 
     zero, none = jnp.int32(0), jnp.full(capacity, n, jnp.int32)
     carried = _Carried(zero, zero, none, jnp.zeros(capacity, dtype))

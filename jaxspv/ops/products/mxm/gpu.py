@@ -66,10 +66,8 @@ def _no_scalars(semiring: Semiring, a: Any, b: Any) -> str | None:
     if term.name not in SCALARS:
         return f"kernels combine float32, int32 and bool, not {term}"
     mul, combine, given = _functions(semiring, a, b)
-    for name, fn, dtypes in (
-        (semiring.mul.name, mul, given),
-        (semiring.add.name, combine, [_word(term)] * 2),
-    ):
+    parts = (semiring.mul.name, mul, given), (semiring.add.name, combine, [_word(term)] * 2)
+    for name, fn, dtypes in parts:
         if reason := scalar_jaxpr.refuse(fn, *dtypes):
             return f"`{name}`: {reason}"
     product = trace(mul, *given)
@@ -94,15 +92,10 @@ def rows_of(
         M = mask.source
         data = None if mask.structural else (M.data != 0).astype(jnp.int32)
         listed = MaskRows(M.indptr, M.indices, data, mask.complement)
+    algebra = _algebra(semiring, A.dtype, B.dtype, term)
+    how: dict[str, Any] = {"columns": B.shape[1], "nse": nse, "tuning": tuning or Tuning()}
     return spgemm_rows(
-        _leaves(A),
-        _leaves(B),
-        columns=B.shape[1],
-        nse=nse,
-        algebra=_algebra(semiring, A.dtype, B.dtype, term),
-        mask=listed,
-        tuning=tuning or Tuning(),
-        interpret=interpret,
+        _leaves(A), _leaves(B), algebra=algebra, mask=listed, interpret=interpret, **how
     )
 
 

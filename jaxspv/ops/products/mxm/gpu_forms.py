@@ -8,12 +8,7 @@ from .methods import no_dots, op
 from .result import matrix_of, sorted_mask, term_dtype
 
 
-def no_dot_kernel(semiring, A, B, mask, *_, **__) -> str | None:
-    """Why dot products by a kernel are refused, or None."""
-    return no_dots(semiring, A, B, mask) or no_kernels(semiring, A, B, mask)
-
-
-@op.register("dot", backend="pallas", refuse=no_dot_kernel)
+@op.register("dot", backend="pallas", refuse=lambda *a, **_: no_dots(*a) or no_kernels(*a))
 def _dot_on_gpu(semiring, A, B, mask, found, *, nse, size, products):
     """For each place of the mask, a row of A meets a column of B, 32 in a warp: one kernel."""
     columns, wanted = sorted_csr(B.T).T, sorted_mask(mask)

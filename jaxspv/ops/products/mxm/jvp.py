@@ -13,7 +13,7 @@ from jax.custom_derivatives import SymbolicZero
 from ...._core.derivatives import dense_tangent, first_valid, is_zero, jvp_of_perturbed
 from ...._core.eager.arrays import on_gpu
 from ...._core.loops import batch_any
-from ...._core.operation import Operation
+from ...._core.operation import Operation, typed
 from ...._core.reductions import ROUNDED, gather
 from ....algebra.masks import structure
 from ....algebra.semirings import plus_times
@@ -72,7 +72,9 @@ def tangent(primals, tangents, C, *, nse, size, products):
     if picks:
         data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way)
     elif ordinary and (not on_gpu(()) or _no_kernels(a, b, C) is None):
-        data = _of_factors((a, b), (a_dot, b_dot), C, way)
+        live = not is_zero(a_dot), not is_zero(b_dot)
+        dots = tuple(dense_tangent(d) for d, on in zip((a_dot, b_dot), live, strict=True) if on)
+        data = pushed(a, b, C, dots, live=live, way=way) if dots else jnp.zeros_like(C.data)
     else:
         data = _of_all(semiring, semiring_dot, o, a_dot, b_dot, C, way)
     return CSR(data, None, None, None, C.shape, True, True)  # pyright: ignore[reportArgumentType]
@@ -127,15 +129,6 @@ def _no_kernels(a: CSR, b: CSR, C: CSR, *_: Any, **__: Any) -> str | None:
     return gpu.no_kernels(plus_times, a, b, structure(C))
 
 
-def _of_factors(factors, dots, C, way):
-    """`a_dot b + a b_dot`; its transpose is one native pass over the products, too."""
-    (a, b), live = factors, [not is_zero(dot) for dot in dots]
-    perturbed = tuple(dense_tangent(dot) for dot, on in zip(dots, live, strict=True) if on)
-    if not perturbed:
-        return jnp.zeros_like(C.data)
-    return pushed(a, b, C, perturbed, live=tuple(live), way=way)
-
-
 def _expanded(a, b, C, parts, *, live, way):
     """`a_dot b + a b_dot` over (+, x) from the list of all products."""
     given = iter(parts)
@@ -149,13 +142,8 @@ def _transposed(w, a, b, C, parts, *, live, way):
     return None, None, None, pulled(a, b, C, zeros, w, live=live, way=way)
 
 
-pushed = Operation(
-    "tangent of a product",
-    "definition",
-    transpose=_transposed,
-    types=lambda a, b, C, *_, **__: jax.ShapeDtypeStruct((C.nse,), C.dtype),
-    internal=True,
-)
+pushed = Operation("tangent of a product", "definition", transpose=_transposed, internal=True)
+pushed.types = lambda a, b, C, *_, **__: typed(C.dtype, C.nse)
 
 
 def _both_sides(product, a, b, C, parts, live):
@@ -177,14 +165,8 @@ def _pushed_sequentially(a, b, C, parts, *, live, way):
 
 
 pushed.register("expand")(_expanded)
-pulled = Operation(
-    "cotangents of a product",
-    "definition",
-    types=lambda a, b, C, zeros, w, **_: tuple(
-        jax.ShapeDtypeStruct(z.shape, z.dtype) for z in zeros
-    ),
-    internal=True,
-)
+pulled = Operation("cotangents of a product", "definition", internal=True)
+pulled.types = lambda a, b, C, zeros, w, **_: tuple(typed(z.dtype, *z.shape) for z in zeros)
 
 
 @pulled.register("dots", backend="pallas", refuse=_no_kernels)
@@ -224,7 +206,9 @@ def _winners(semiring, o: Operands, C: CSR, way: Walk) -> tuple[Array, Array]:
     """Slots of A and of B of the first product that equals each entry of C."""
     entries, others, nse = o.row.shape[0], o.indices.shape[0], C.nse
 
-    def scan_products(update, start):
+    def least(start, first=None):
+        """The least slots of A, or of B among the products of the entries `first` of A."""
+
         def step(c):
             at, found = c
             p, at = next_products(o, at, way.size, way.window)
@@ -233,21 +217,16 @@ def _winners(semiring, o: Operands, C: CSR, way: Walk) -> tuple[Array, Array]:
             hit = slot < nse
             if not semiring.add.takes_first:
                 hit &= term == take(C.data, slot)
-            return at, update(found, p, slot, hit)
+            if first is not None:
+                hit &= take(first, slot) == p.a
+            own = p.a if first is None else p.b
+            return at, found.at[jnp.where(hit, slot, nse)].min(own, mode="drop")
 
-        begin = (Position(jnp.int32(0), jnp.int32(0)), start)
+        begin = (Position(jnp.int32(0), jnp.int32(0)), jnp.full(nse, start, jnp.int32))
         return lax.while_loop(lambda c: batch_any(c[0].entry < entries), step, begin)[1]
 
-    def least_a(found, p, slot, hit):
-        return found.at[jnp.where(hit, slot, nse)].min(p.a, mode="drop")
-
-    first = scan_products(least_a, jnp.full(nse, entries, jnp.int32))
-
-    def least_b(found, p, slot, hit):
-        mine = hit & (take(first, slot) == p.a)
-        return found.at[jnp.where(mine, slot, nse)].min(p.b, mode="drop")
-
-    return first, scan_products(least_b, jnp.full(nse, others, jnp.int32))
+    first = least(entries)
+    return first, least(others, first)
 
 
 # ---- Any other monoid: every product ----
@@ -301,20 +280,17 @@ def _repeat(step, start, entries: int, count: int):
         more = batch_any(at.entry < entries)
         return lax.cond(more, step, lambda at, total: (at, total), at, total), None
 
+    def turns(carry, length):
+        return lax.scan(jax.checkpoint(while_going), carry, length=length)[0]
+
     def nested(carry, _):
-        more = batch_any(carry[0].entry < entries)
-        inner = math.ceil(math.sqrt(count))
-        return lax.cond(
-            more,
-            lambda carry: lax.scan(jax.checkpoint(while_going), carry, length=inner)[0],
-            lambda carry: carry,
-            carry,
-        ), None
+        more, inner = batch_any(carry[0].entry < entries), math.ceil(math.sqrt(count))
+        return lax.cond(more, lambda c: turns(c, inner), lambda c: c, carry), None
 
     carry = (Position(jnp.int32(0), jnp.int32(0)), start)
     if count == 1:
         return step(*carry)[1]
     if count <= LOCAL_STEPS:
-        return lax.scan(jax.checkpoint(while_going), carry, length=count)[0][1]
+        return turns(carry, count)[1]
     outer = math.ceil(count / math.ceil(math.sqrt(count)))
     return lax.scan(jax.checkpoint(nested), carry, length=outer)[0][1]

@@ -61,9 +61,8 @@ def _sort(semiring, A, B, mask, found, *, nse, size, products):
     """All products expanded, sorted by place, joined; `size` of them at a time."""
     o = operands(sorted_csr(A), sorted_csr(B))
     once = products is not None and products <= size
-    r = (multiply_once if once else multiply_in_steps)(
-        semiring, o, sorted_mask(mask), nse=nse, size=size
-    )
+    multiplied = multiply_once if once else multiply_in_steps
+    r = multiplied(semiring, o, sorted_mask(mask), nse=nse, size=size)
     return matrix_of(r, A, B)
 
 
@@ -80,11 +79,7 @@ def _native(semiring, A, B, mask, found, *, nse, size, products):
     return matrix_of(multiply_natively(semiring, A, B, mask, nse=nse), A, B)
 
 
-def _no_loop(semiring, A, B, mask, found, **_) -> str | None:
-    return no_pattern(A, B, mask)
-
-
-@op.register("gustavson", backend="cpu", refuse=_no_loop, batched="map")
+@op.register("gustavson", backend="cpu", refuse=lambda _, *abm, **__: no_pattern(*abm[:3]))
 def _loop(semiring, A, B, mask, found, *, nse, size, products):
     """The same over any semiring: the pattern in C++, the values by a loop that XLA compiles."""
     return matrix_of(multiply(semiring, A, B, mask, nse=nse), A, B)

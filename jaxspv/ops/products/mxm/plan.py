@@ -44,8 +44,7 @@ def searches_on_host(A: SparseMatrix, B: SparseMatrix, mask: Mask) -> int:
 def count_on_device(A: SparseMatrix, B: SparseMatrix, mask: Mask | None) -> tuple[int, int | None]:
     """The number of products and, with a mask, that of searches: one program, one sync."""
     with known_while_tracing():
-        products, searches = jax.device_get(_count(A, B, mask))
-    return int(products), None if searches is None else int(searches)
+        return jax.tree.map(int, jax.device_get(_count(A, B, mask)))
 
 
 def _places(A: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -120,17 +119,12 @@ class Schedule(NamedTuple):
 def plan(
     call: Call, nse: int | None, method: str | None, chunk: int | None, backend: Backend | None
 ) -> Schedule:
-    """The schedule of a product; values of the patterns count where they are concrete.
-
-    Raises:
-        ValueError: `nse` is too small, or missing where it has to be given.
-    """
+    """The schedule of a product; values of the patterns count where they are concrete. Raises
+    ValueError: `nse` is too small, or missing where it has to be given."""
     if not is_concrete(call.pattern):
         if nse is None and call.bound > UNASKED:
-            raise ValueError(
-                f"`nse` must be given where patterns are traced: {call.bound} is the only safe "
-                "bound."
-            )
+            why = f"{call.bound} is the only safe bound."
+            raise ValueError(f"`nse` must be given where patterns are traced: {why}")
         nse = call.bound if nse is None else nse
         size = chunk or min(max(bucketed(2 * nse), LEAST), MOST_EXPANDED)
         return Schedule(method, nse, size, None, None)
@@ -174,32 +168,24 @@ def remember(call: Call, C: SparseMatrix) -> None:
 
 def _sizes_of(call: Call) -> dict[Any, Any]:
     """Sizes learnt from earlier products of these patterns: "entries" of C, "products", "searches",
-    and which backends' kernels serve.
-
-    Cached while the arrays live: the same product with other values, as in a loop, needs no sync.
-    """
+    and which backends' kernels serve. Cached while the arrays live: the same product with other
+    values, as in a loop, needs no sync."""
     name = "sizes of a product", jax.tree.structure((call.A, call.B, call.mask))
     return kept(tuple(jax.tree.leaves(call.pattern)), name, dict)
 
 
 def _checked_capacity(call: Call, nse: int | None, need: int) -> int:
-    """The capacity of a result of `need` entries.
-
-    Raises:
-        ValueError: `nse` is too small for it.
-    """
+    """The capacity of a result of `need` entries. Raises ValueError: `nse` is too small for it."""
     if nse is not None and need > nse:
         raise ValueError(f"`nse` must be at least {need} to hold the result; got {nse}.")
     return _capacity(call, need) if nse is None else nse
 
 
 def _rows_first(call: Call, nse: int | None, sizes: dict[Any, Any]) -> Schedule:
-    """The schedule of kernels by rows, which are made before the size of C is known.
-
-    Allocates for the typical size of a result and computes the rows again if that was too small:
-    two or three host syncs, none once the sizes are cached. Rows and assembly stay separate
-    programs, so that the second product of a pattern compiles nothing.
-    """
+    """The schedule of kernels by rows, which are made before the size of C is known. Allocates for
+    the typical size of a result and computes the rows again if that was too small: two or three
+    host syncs, none once the sizes are cached. Rows and assembly stay separate programs, so that
+    the second product of a pattern compiles nothing."""
     from .gpu import tuning_for
 
     known = sizes.get("entries")
@@ -234,13 +220,9 @@ class _Work:
         self.dots = no_dots(*call.operands) is None
         self.sizes: dict[Any, Any] = _sizes_of(call)
 
-    @functools.cached_property
-    def _pattern(self):
-        return self.call.without_values
-
     def _on_device(self, what: str) -> int:
         if what not in self.sizes:
-            A, B, mask = self._pattern
+            A, B, mask = self.call.without_values
             counts = count_on_device(A, B, mask if self.dots else None)
             self.sizes.update(zip(("products", "searches"), counts, strict=True))
         return self.sizes[what]
@@ -249,27 +231,28 @@ class _Work:
     def products(self) -> int:
         if self.gpu:
             return self._on_device("products")
-        return count_on_host(*self._pattern[:2])
+        return count_on_host(*self.call.without_values[:2])
 
     @functools.cached_property
     def searches(self) -> int | None:
         """The number of searches of "dot"; None where it refuses."""
-        if not self.dots:
-            return None
-        if self.gpu:
-            return self._on_device("searches")
-        A, B, mask = self._pattern
+        if self.gpu or not self.dots:
+            return self._on_device("searches") if self.dots else None
+        A, B, mask = self.call.without_values
         assert mask is not None  # else dots are refused
         with known_while_tracing():
             return searches_on_host(A, B, mask)
+
+
+def _is_allowed(kind: Backend, asked: Backend | None) -> bool:
+    return kind in (situation().allowed if asked is None else (asked,))
 
 
 def _kernels_serve(call: Call, backend: Backend | None, sizes: dict[Any, Any]) -> bool:
     """Whether kernels serve the product; cached by pattern, dtypes and semiring."""
     from .gpu import no_kernels
 
-    allowed = situation().allowed if backend is None else (backend,)
-    if "pallas" not in allowed or jax.tree.leaves(call.semiring):
+    if not _is_allowed("pallas", backend) or jax.tree.leaves(call.semiring):
         return False
     name = "kernels", call.semiring, call.A.dtype, call.B.dtype
     if name not in sizes:
@@ -277,18 +260,12 @@ def _kernels_serve(call: Call, backend: Backend | None, sizes: dict[Any, Any]) -
     return sizes[name]
 
 
-def _loops_serve(call: Call, backend: Backend | None) -> bool:
-    allowed = situation().allowed if backend is None else (backend,)
-    if "cpu" not in allowed or on_accelerator(*jax.tree.leaves(call.pattern)):
-        return False
-    return no_pattern(call.A, call.B, call.mask) is None
-
-
 def _fastest(call: Call, work: _Work, backend: Backend | None, gpu: bool, kernels: bool) -> str:
     """A search costs as much as a product for kernels, and about as two where products are sorted;
     on a CPU as about thirty, which it marks and adds."""
     usual, ratio = ("rows", 1) if kernels else ("sort", 0.5)
-    if not gpu and _loops_serve(call, backend):
+    on_cpu = not gpu and not on_accelerator(*jax.tree.leaves(call.pattern))
+    if on_cpu and _is_allowed("cpu", backend) and no_pattern(call.A, call.B, call.mask) is None:
         usual, ratio = "gustavson", 30
     if kernels and not work.dots:
         return usual
@@ -313,8 +290,7 @@ def _entries_of(call: Call, size: int, kernels: bool) -> int:
 
 def _held(total: Any) -> int:
     """A number of entries; ValueError where int32 does not hold it."""
-    need = int(total)
-    if need == TOO_MANY:
+    if (need := int(total)) == TOO_MANY:
         raise ValueError("the product has 2^31 entries or more, which int32 indices cannot hold.")
     return need
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -25,7 +24,7 @@ from ...write_rule.capacity import finished, with_capacity, with_least_capacity
 from ...write_rule.entries import entries_of
 from ...write_rule.write import as_accum
 from ..common.hypersparse import beyond_int32, multiply_vector
-from ..common.product import joined, positions_as
+from ..common.product import entry_rows, joined, positions_as
 from ..row_layouts.layout import Arranged
 from ..spmspv import cpu as spmspv_cpu  # noqa: F401
 from ..spmspv.api import bound_of, multiply_sparse
@@ -173,13 +172,18 @@ def _product_in_capacity(*operands: Any, how: _How, allocated: int | None) -> An
 def _traced(how: _How, M, rows, x, semiring, mask, accum, out):
     """Products run on int32 indices; the result has those of the operands."""
     dtype = index_dtype_for(M, x, out)
-    options = Options(mask, accum, out, how.replace, how.nse)
     if beyond_int32(M, x):
+        options = Options(mask, accum, out, how.replace, how.nse)
         return _hypersparse(how, M, x, semiring, options)
     M, x, mask, out = narrowed("a product", M, x, mask, out)
-    options = dataclasses.replace(options, mask=mask, out=out)
     semiring = positions_as(semiring, dtype)
-    return widened(_narrow(how, M, rows, x, semiring, options), dtype)
+    y = _product(how, M, rows, x, semiring, mask, how.nse if out is None else None)
+    if out is not None:
+        # Only what is added up where may be left out beforehand: the rule reads the mask again.
+        options = Options(mask, accum, out, how.replace, how.nse)
+        present = entry_rows(M) if is_dense(x) else None
+        y = call(_written, (y, present), options, fill=semiring.zero(out.dtype))
+    return widened(y, dtype)
 
 
 def _hypersparse(how: _How, M, x, semiring, options: Options):
@@ -193,20 +197,9 @@ def _hypersparse(how: _How, M, x, semiring, options: Options):
     return y if options.out is None else call(entries_of, (y,), options)
 
 
-def _narrow(how: _How, M, rows, x, semiring, options: Options):
-    if options.out is None:
-        return _product(how, M, rows, x, semiring, options.mask, options.nse)
-    # Only what is added up where may be left out beforehand: the rule reads the mask again.
-    y = _product(how, M, rows, x, semiring, options.mask, None)
-    places = M.rowcol()[0] if is_dense(x) else None
-    return call(_written, (y, places), options, fill=semiring.zero(options.out.dtype))
-
-
-def _written(y: Any, rows: Array | None) -> Any:
+def _written(y: Any, present: Array | None) -> Any:
     """A dense product has an entry in every row that stores one."""
-    if rows is None:
-        return entries_of(y)
-    return Dense(y, jnp.zeros(y.shape, bool).at[rows].set(True, mode="drop"))
+    return entries_of(y) if present is None else Dense(y, present)
 
 
 def _product(how: _How, M, rows, x, semiring, mask, nse):
@@ -220,9 +213,8 @@ def _product(how: _How, M, rows, x, semiring, mask, nse):
         )
     checked = check_mask(mask, M.shape[:1])
     if not is_dense(x):
-        return multiply_sparse(
-            M, x, semiring, checked, nse=nse, method=method, backend=backend, flip=flip
-        )
+        asked = {"nse": nse, "method": method, "backend": backend}
+        return multiply_sparse(M, x, semiring, checked, flip=flip, **asked)
     if method != "auto" and method not in (names := {impl.name for impl in spmv_op.impls}):
         names = sorted({"auto", *names})
         raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")
@@ -235,10 +227,7 @@ def _product(how: _How, M, rows, x, semiring, mask, nse):
 
 def _operand(A: Any, flip: bool, sparse: bool) -> tuple[SparseMatrix, Arranged | None]:
     """The matrix whose rows are the places of the result, and its prepared rows if there are any.
-
-    Raises:
-        TypeError: A is neither a sparse matrix nor a Graph.
-    """
+    Raises TypeError: A is neither a sparse matrix nor a Graph."""
     if isinstance(A, Graph):
         A = linked(A)
         rows = None if sparse else A.layouts.get("vxm" if flip else "mxv")

@@ -28,7 +28,6 @@ def _refuse(semiring, A, x, rows, *, flip) -> str | None:
 @added_in_float32
 def _native(semiring, A, x, rows, *, flip):
     """By rows, each in the order of its entries; the entries of columns are scattered."""
-    del rows
     handler = "spmv" if A.compressed == 0 else "spmv_transposed"
     y = jax.ShapeDtypeStruct(A.shape[:1], x.dtype)
     data = jnp.broadcast_to(A.data, A.indices.shape)

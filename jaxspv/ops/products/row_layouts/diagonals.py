@@ -149,15 +149,11 @@ def spmv(
             y = [stage(functools.partial(fold, y, some))]
         return y[0]
 
-    def by_threads():
-        if d < ODD_FROM:
-            return product(D.rows, lambda compute: compute())
-        return lax.optimization_barrier(product(D.rows | 1, lambda compute: compute()))[: D.rows]
-
-    def by_vectors():
+    if situation().platforms != {"cuda"}:
         return product(m, functools.partial(unfused, D.stored[0] | 1 != 0))[: D.rows]
-
-    return by_threads() if situation().platforms == {"cuda"} else by_vectors()
+    if d < ODD_FROM:
+        return product(D.rows, lambda compute: compute())
+    return lax.optimization_barrier(product(D.rows | 1, lambda compute: compute()))[: D.rows]
 
 
 def _held(diagonals: int) -> int:

@@ -126,10 +126,8 @@ def arrange(A: CSR) -> Rows | None:
 @jax.jit
 def _sectors(indices: Array, count: Array) -> Array:
     """The typical number of 32-byte sectors of x that 32 adjacent entries read, by 4,096 samples.
-
     If it is nearly 32 and x exceeds the L1 cache, these gathers decide the time of a product in any
-    layout, and bins gain nothing.
-    """
+    layout, and bins gain nothing."""
     groups = indices.shape[0] // 32
     if groups == 0:
         return jnp.float32(0)

@@ -30,6 +30,7 @@ from pallas_kernels.layouts.ragged import (
 
 from ...._core.indices import bucketed
 
+I32 = jnp.int32
 # Widths a bin may have: every width up to 8 and about four in each octave above.
 WIDTHS = (*range(1, 9), *(step << k for k in range(1, 6) for step in (5, 6, 7, 8)))
 
@@ -132,10 +133,8 @@ def blocks_of(segments: Any, bins: tuple[Bin, ...], of_block: Callable) -> Any:
         own = segments[begin : begin + bin_.count]
         begin += bin_.count
         slot = xp.arange(bin_.width, dtype=own.dtype)
-        if bin_.by_column:
-            parts.append(of_block(own[None, :], slot[:, None]).reshape(-1))
-        else:
-            parts.append(of_block(own[:, None], slot[None, :]).reshape(-1))
+        pair = (own[None, :], slot[:, None]) if bin_.by_column else (own[:, None], slot[None, :])
+        parts.append(of_block(*pair).reshape(-1))
     return xp.concatenate(parts) if parts else xp.zeros(0, segments.dtype)
 
 
@@ -161,9 +160,6 @@ def columns_of(
     if number is not None:
         columns = number[xp.clip(columns, 0, n_cols - 1)]
     return xp.where(filled(lengths, bins), columns, n_cols).astype(np.int32)
-
-
-I32 = jnp.int32
 
 
 def levels_for(entries: int, segment: int) -> int:

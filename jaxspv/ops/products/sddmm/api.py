@@ -72,11 +72,8 @@ def sddmm(
 
 
 def check_ends(A: SparseMatrix, X: Array, Y: Array, names: str = "XY") -> tuple[int, ...]:
-    """The axes of X and Y between the first and the last.
-
-    Raises:
-        ValueError: the shapes do not fit A, or each other.
-    """
+    """The axes of X and Y between the first and the last. Raises ValueError: the shapes do not fit
+    A, or each other."""
     m, n = A.shape
     if X.ndim < 2 or X.shape[0] != m:
         raise ValueError(f"`{names[0]}` must have shape ({m}, ..., k); got {X.shape}.")

@@ -38,13 +38,8 @@ def _entries(semiring, A, X, Y) -> Array:
     """Pairs (entry, head) shared evenly by groups of lanes, which have the columns; one launch."""
     row, col = A.rowcol()
     (m, *heads, k), n = X.shape, Y.shape[0]
-    values = kernel(
-        row,
-        col,
-        X.reshape(m, -1, k),
-        Y.reshape(n, -1, k),
-        semiring=scalars(semiring, _wide(X), _wide(Y), False),
-    )
+    of = scalars(semiring, _wide(X), _wide(Y), False)
+    values = kernel(row, col, X.reshape(m, -1, k), Y.reshape(n, -1, k), semiring=of)
     return values.reshape(-1, *heads).astype(term_dtype(semiring, X.dtype, X.dtype))
 
 

@@ -75,10 +75,8 @@ def _pushed(backend, semiring, A, X, Y, parts, *, perturbed):
 
 
 def _pulled(backend, semiring, A, X, Y, g, *, perturbed):
-    """The cotangents of the perturbed leaves, in chunks of entries or by products.
-
-    On a CPU by products where these are C++ and there is one head: others need a transpose each.
-    """
+    """The cotangents of the perturbed leaves, in chunks of entries or by products. On a CPU by
+    products where these are C++ and there is one head: others need a transpose each."""
     one = X.ndim == 2 and A.index_dtype == jnp.int32 and refused(plus_times, X.dtype) is None
     if is_ordinary(semiring, X, Y) and (backend == "xla" or one):
         sides = ((A, Y), (A.T, X))
@@ -122,11 +120,10 @@ def by_heads(A: SparseMatrix, data: Array, X: Array) -> Array:
     return jnp.moveaxis(Y, 0, 1).reshape(A.shape[0], *heads, k)
 
 
-def _types(semiring, A, X, Y):
-    return typed(term_dtype(semiring, X.dtype, Y.dtype), A.nse, *X.shape[1:-1])
-
-
-op.tangent, op.types = _tangent, _types
+op.tangent = _tangent
+op.types = lambda semiring, A, X, Y: typed(
+    term_dtype(semiring, X.dtype, Y.dtype), A.nse, *X.shape[1:-1]
+)
 
 
 def values_in_chunks(backend, semiring: Semiring, A: SparseMatrix, X: Array, Y: Array) -> Array:

@@ -26,7 +26,7 @@ from ....native.codes import codes, refused
 from ...write_rule.call import Options, as_operand_mask
 from ...write_rule.write import as_accum, write_vector
 from ..common.dense_products import spmm as op
-from ..common.product import computed_dtype, joined, positions_as
+from ..common.product import computed_dtype, entry_rows, joined, positions_as
 from .xla import no_dense_fold, register, result_dtype, widened
 
 
@@ -45,10 +45,7 @@ def multiply(
     """`mxm` of a matrix and an array, in either order.
 
     An array has shape (..., l, n) on the right, (..., m, l) on the left, any axes before; the
-    result is one. Eagerly it is one program.
-
-    Raises:
-        TypeError, ValueError: as `mxm`.
+    result is one. Eagerly it is one program. Raises TypeError, ValueError: as `mxm`.
     """
     semiring = as_semiring(semiring)
     flip = not isinstance(A, (SparseMatrix, Graph))
@@ -99,21 +96,12 @@ def _traced(M, X, transposed, semiring, mask, accum, out, *, how: _How) -> Array
     columns = jnp.moveaxis(X, inner, 0)
     shape = (M.shape[0], *columns.shape[1:])
     method = None if how.method == "auto" else how.method
-    Y = op(
-        semiring,
-        M,
-        columns.reshape(X.shape[inner], math.prod(columns.shape[1:])),
-        transposed,
-        backend=how.backend,
-        method=method,
-        flip=how.flip,
-    )
+    columns = columns.reshape(X.shape[inner], math.prod(columns.shape[1:]))
+    asked: dict[str, Any] = {"backend": how.backend, "method": method}
+    Y = op(semiring, M, columns, transposed, flip=how.flip, **asked)
     Y = jnp.moveaxis(Y.reshape(shape), 0, inner)
-
-    def with_entries():
-        return jnp.zeros(M.shape[0], bool).at[M.rowcol()[0]].set(True, mode="drop")
-
-    return written(Y, semiring, Options(mask, accum, out, how.replace), with_entries, how.flip)
+    options = Options(mask, accum, out, how.replace)
+    return written(Y, semiring, options, lambda: entry_rows(M), how.flip)
 
 
 def written(
@@ -123,24 +111,16 @@ def written(
     mask, out = options.mask, options.out
     if mask is None and out is None:
         return Y
-    rows = None if out is None else jnp.broadcast_to(along(present(), flip), Y.shape)
+    rows = None if out is None else _broadcast(present(), Y, flip)
     if mask is not None:
         options = dataclasses.replace(options, mask=Mask(allowed_at(mask, Y, flip)))
     fill = semiring.zero(Y.dtype if out is None else jnp.asarray(out).dtype)
     return write_vector(Y, options, fill, rows)
 
 
-def along(v: Array, flip: bool) -> Array:
-    """A vector over the rows of the matrix, to be broadcast against the result."""
-    return v if flip else v[:, None]
-
-
 def allowed_at(mask: Mask, Y: Array, flip: bool) -> Array:
-    """A mask of rows of the matrix, or of the result, as one of the shape of the result.
-
-    Raises:
-        ValueError: it has another shape.
-    """
+    """A mask of rows of the matrix, or of the result, as one of the shape of the result. Raises
+    ValueError: it has another shape."""
     rows = Y.shape[-1 if flip else -2]
     shape = tuple(mask.shape)
     if shape not in ((rows,), Y.shape[-2:], Y.shape):
@@ -148,8 +128,12 @@ def allowed_at(mask: Mask, Y: Array, flip: bool) -> Array:
             f"`mask` must have the shape ({rows},), one place a row of A, or {Y.shape[-2:]} of the "
             f"result; got {shape}."
         )
-    allowed = mask.allowed()
-    return jnp.broadcast_to(along(allowed, flip) if allowed.ndim == 1 else allowed, Y.shape)
+    return _broadcast(mask.allowed(), Y, flip)
+
+
+def _broadcast(v: Array, Y: Array, flip: bool) -> Array:
+    """A vector over the rows of the matrix, or what broadcasts, in the shape of the result."""
+    return jnp.broadcast_to(v[:, None] if v.ndim == 1 and not flip else v, Y.shape)
 
 
 def _not_native(semiring, A, X, transposed, *, flip) -> str | None:

@@ -70,13 +70,8 @@ def _pull(W, A, X, d, V, transposed):
     return None, None, by_values, by_X, None
 
 
-pushed = Operation(
-    "tangent of spmm",
-    "definition",
-    transpose=_pull,
-    types=lambda A, X, *_: typed(X.dtype, A.shape[0], X.shape[1]),
-    internal=True,
-)
+pushed = Operation("tangent of spmm", "definition", transpose=_pull, internal=True)
+pushed.types = lambda A, X, *_: typed(X.dtype, A.shape[0], X.shape[1])
 pushed.register("products")(_push)
 
 

@@ -45,7 +45,9 @@ def multiply_sparse(
         options = {"nse": nse, "method": method, "backend": backend, "flip": flip}
         return multiply_sparse(A, x, semiring, mask, **options).astype(dtype)
     x = x.canonical()  # methods search in x, or let one entry stand for its place
-    capacity = _capacity(A, x, nse)
+    known = A.compressed == 1 and is_concrete(A.indptr, x.indices, x.count)  # pyright: ignore
+    bound = bound_of(A, x) if nse is None and known else min(A.shape[0], A.nse)
+    capacity = bound if nse is None else nse
     allowed = None if mask is None else mask.allowed()
     if method not in METHODS:
         raise ValueError(f"`method` must be one of {METHODS}; got {method!r}.")
@@ -56,15 +58,6 @@ def multiply_sparse(
         needed = int(whole.count)
         raise ValueError(f"`nse` must be at least {needed} to hold the result; got {nse}.")
     return y
-
-
-def _capacity(A: Any, x: SparseVector, nse: int | None) -> int:
-    """`nse`, or a bound no result exceeds: rows of A, stored entries, edges of concrete columns."""
-    if nse is not None:
-        return nse
-    if A.compressed == 1 and is_concrete(A.indptr, x.indices, x.count):
-        return bound_of(A, x)
-    return min(A.shape[0], A.nse)
 
 
 def bound_of(A: Any, x: Any) -> int:

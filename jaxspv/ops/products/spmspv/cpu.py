@@ -54,10 +54,8 @@ def _vector(c: Call, values: Array, rows: Array, count: Array, flag: Any) -> Spa
 
 @register("columns", backend="cpu", refuse=needs_columns)
 def _columns(call: Call) -> SparseVector:
-    """The edges that x selects one by one, into a dense accumulator that marks its rows.
-
-    The marked rows are listed at the end. O(edges that x selects + m), whatever the capacities.
-    """
+    """The edges that x selects one by one, into a dense accumulator that marks its rows. The marked
+    rows are listed at the end. O(edges that x selects + m), whatever the capacities."""
     A, x, allowed, m, nse = call.A, call.x, call.allowed, call.A.shape[0], call.nse
     dtype, add = call.dtype, call.semiring.add
     wide, joined = add.one_by_one(dtype)
@@ -125,20 +123,14 @@ def _rows(call: Call) -> SparseVector:
             value = read(x.data, jnp.maximum(slot, 0))
             new = add.admit(call.product(data, out, inner, value))
             new = lax.select(seen, joined(total, new), rounded(new, wide))
-            return (
-                e + 1,
-                lax.select(valid, new, total),
-                seen | valid,
-                flag | (valid & call.beyond(data, value)),
-            )
+            flag |= valid & call.beyond(data, value)
+            return e + 1, lax.select(valid, new, total), seen | valid, flag
 
         start = (first, rounded(jnp.zeros((), dtype), wide), jnp.asarray(False), flag)
         _, total, seen, flag = lax.while_loop(lambda c: c[0] < last, entry, start)
         at = jnp.minimum(count, nse)  # the slot behind the last takes what does not fit
-        rows, values = (
-            write(rows, at, jnp.where(seen, out, m)),
-            write(values, at, rounded(total, dtype)),
-        )
+        rows = write(rows, at, jnp.where(seen, out, m))
+        values = write(values, at, rounded(total, dtype))
         return out + 1, count + seen.astype(jnp.int32), rows, values, flag
 
     blank = jnp.full(nse + 1, m, jnp.int32), jnp.zeros(nse + 1, dtype)

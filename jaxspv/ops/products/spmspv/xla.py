@@ -50,12 +50,8 @@ def merge_rows(keys: Array, runs: Runs) -> tuple[Array, Array]:
         rank = _rank(keys, keys, p_low, p_high, ~left)
         pair = jnp.minimum(low, p_low)
         target = jnp.where(place < total, pair + (place - low) + rank, place)
-        move = jnp.zeros_like(keys).at[target]
-        return (
-            width * 2,
-            move.set(keys, unique_indices=True),
-            jnp.zeros_like(order).at[target].set(order, unique_indices=True),
-            jnp.zeros_like(run).at[target].set(run, unique_indices=True),
+        return width * 2, *(
+            jnp.zeros_like(v).at[target].set(v, unique_indices=True) for v in (keys, order, run)
         )
 
     state = (jnp.int32(1), keys, place, run)
@@ -177,16 +173,11 @@ def _adaptive(c: Call) -> SparseVector:
 def _scatter(c: Call) -> SparseVector:
     """No sort: products go to a dense accumulator as they come, chunk by chunk. O(edges + m)."""
     runs = c.runs
-    sizes = [min(chunk, c.A.nse) for chunk in CHUNKS]
-
-    def run(size):
-        return lambda _: _scatter_chunks(c, runs, size)
-
-    if sizes[0] == sizes[1]:
-        total, present, flag = run(sizes[0])(None)
+    few, most = (functools.partial(_scatter_chunks, c, runs, min(k, c.A.nse)) for k in CHUNKS)
+    if c.A.nse <= CHUNKS[0]:
+        total, present, flag = few()
     else:
-        small = batch_max(runs.total) <= sizes[0]
-        total, present, flag = lax.cond(small, run(sizes[0]), run(sizes[1]), None)
+        total, present, flag = lax.cond(batch_max(runs.total) <= CHUNKS[0], few, most)
     return c.sealed(from_present(total, present, c.nse), flag)
 
 
@@ -265,13 +256,8 @@ def _reduced(c: Call, out: Array, terms: Array) -> SparseVector:
     at = jnp.where(starts, group, edges)
     indices = jnp.full(capacity, m, jnp.int32).at[at].set(out, mode="drop")
     count = jnp.sum(starts, dtype=jnp.int32)
-    return SparseVector(
-        in_slots(values, c.nse, 0),
-        in_slots(indices, c.nse, m),
-        jnp.minimum(count, c.nse),
-        count > c.nse,
-        (m,),
-    )
+    values, indices = in_slots(values, c.nse, 0), in_slots(indices, c.nse, m)
+    return SparseVector(values, indices, jnp.minimum(count, c.nse), count > c.nse, (m,))
 
 
 @register("tile", refuse=serves(Tiled, reads="tiles"))

@@ -34,11 +34,9 @@ from .xla import csr_spmv, ell_spmv, sell_spmv
 
 
 def _tangent(primals, tangents, y, *, flip):
-    """(m,) tangent of `y = A x` in the semiring's parameters, the values of A and x.
-
-    (+, x) on a compressed axis has a transpose of its own, a CSR over a selective monoid finds its
-    winners by rows; the rest goes through the list of all entries.
-    """
+    """(m,) tangent of `y = A x` in the semiring's parameters, the values of A and x. (+, x) on a
+    compressed axis has a transpose of its own, a CSR over a selective monoid finds its winners by
+    rows; the rest goes through the list of all entries."""
     semiring, A, x, _ = primals
     semiring_dot, A_dot, x_dot, _ = tangents
     if A.compressed is not None and is_bilinear(semiring, A, x, y):
@@ -92,13 +90,8 @@ def _pull(w, A, x, d, v, rows):
     return None, None, *found, None
 
 
-pushed = Operation(
-    "tangent of spmv",
-    "definition",
-    transpose=_pull,
-    types=lambda A, x, *_: typed(x.dtype, A.shape[0]),
-    internal=True,
-)
+pushed = Operation("tangent of spmv", "definition", transpose=_pull, internal=True)
+pushed.types = lambda A, x, *_: typed(x.dtype, A.shape[0])
 pushed.register("products")(_push)
 
 
@@ -199,11 +192,7 @@ def fold_of(semiring, A, x, flip):
     }
 
 
-def _no_pieces(semiring, A, x, rows, *, flip) -> str | None:
-    return no_rows(A) or no_fold(semiring, A)
-
-
-@register("pieces", refuse=_no_pieces)
+@register("pieces", refuse=lambda semiring, A, *_, **__: no_rows(A) or no_fold(semiring, A))
 @added_in_float32
 def pieces(semiring, A, x, rows, *, flip):
     """A bare CSR: rows in pieces of fixed width, joined by row."""
@@ -233,9 +222,8 @@ def sell(semiring, A, x, rows, *, flip):
     """Slices of rows, reduced along their positions, then put back in the order of the rows."""
     means = fold_of(semiring, A, x, flip)
     combine = functools.partial(semiring.add.segment_reduce, sorted=True)
-    return sell_spmv(
-        A.indices, A.data, (A.slices(), A.order), x, A.shape[0], **means | {"combine": combine}
-    )
+    means |= {"combine": combine}
+    return sell_spmv(A.indices, A.data, (A.slices(), A.order), x, A.shape[0], **means)
 
 
 @register("segments")

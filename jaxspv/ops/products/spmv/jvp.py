@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...._core.operation import Operation
+from ...._core.operation import Operation, typed
 from ....algebra.semirings import Semiring
 from ....formats import CSR
 from ....formats.convert.offsets import search_rows
@@ -33,11 +32,8 @@ def winning_slots(semiring: Semiring, A: CSR, x: Array, y: Array, flip: bool) ->
     return op(A.indptr, A.indices, semiring, A.data, x, y, flip=flip)
 
 
-def _types(indptr, indices, semiring, data, x, y, *, flip):
-    return jax.ShapeDtypeStruct(y.shape, jnp.int32)
-
-
-op = Operation("winning entries", types=_types, internal=True)
+op = Operation("winning entries", internal=True)
+op.types = lambda indptr, indices, semiring, data, x, y, **_: typed(jnp.int32, *y.shape)
 
 
 @op.register("segments")
@@ -56,8 +52,7 @@ def _refuse(indptr, indices, semiring, data, x, y, *, flip) -> str | None:
 @op.register("native", backend="cpu", refuse=_refuse, batched="vmap")
 def _in_cpp(indptr, indices, semiring, data, x, y, *, flip):
     """The first of each row in C++."""
-    slots = _types(indptr, indices, semiring, data, x, y, flip=flip)
-    number = codes(semiring, y.dtype, flip)
+    slots, number = typed(jnp.int32, *y.shape), codes(semiring, y.dtype, flip)
     return bind.call("winners", slots, indptr, indices, data, x, y, **number)
 
 
@@ -74,22 +69,11 @@ def cotangents(
     """
     m, n = A.shape
     if A.compressed == 0:
-        return csr_vjp(
-            A.indptr,
-            A.indices,
-            w,
-            n,
-            x=x if values else None,
-            data=A.data if vector else None,
-            **_entries(rows),
-        )
+        wanted: dict[str, Any] = {"x": x if values else None, "data": A.data if vector else None}
+        if isinstance(rows, Rows):
+            ranked = None if rows.ranks is None else (rows.ranks, rows.bins.order)
+            wanted |= {"rows": rows.owners, "ranked": ranked}
+        return csr_vjp(A.indptr, A.indices, w, n, **wanted)
     # A CSC is the CSR of its transpose: x multiplies the rows of that, w its columns.
     by_values = csr_vjp(A.indptr, A.indices, x, m, x=w)[0] if values else None
     return by_values, product(A.T, w) if vector else None
-
-
-def _entries(rows: Arranged | None) -> dict[str, Any]:
-    if not isinstance(rows, Rows):
-        return {}
-    ranked = None if rows.ranks is None else (rows.ranks, rows.bins.order)
-    return {"rows": rows.owners, "ranked": ranked}

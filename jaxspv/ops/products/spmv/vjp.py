@@ -18,7 +18,7 @@ from jax import Array
 from pallas_kernels.layouts.ragged import LIMIT
 
 from ...._core.compat import kernels_refused
-from ...._core.operation import Operation
+from ...._core.operation import Operation, typed
 from ...._core.reductions import in_float32
 from ....algebra.monoids import plus
 from ....formats.convert.offsets import search_rows
@@ -47,21 +47,17 @@ def csr_vjp(
     """
     nse = indices.shape[0]
     if nse == 0 or n_cols == 0 or w.shape[0] == 0:
-        return (
-            None if x is None else jnp.zeros(nse, w.dtype),
-            None if data is None else jnp.zeros(n_cols, w.dtype),
-        )
-
+        sizes = ((x, nse), (data, n_cols))
+        by_values, by_vector = (None if v is None else jnp.zeros(k, w.dtype) for v, k in sizes)
+        return by_values, by_vector
     dtype, (w, x, data) = w.dtype, jax.tree.map(in_float32, (w, x, data))
     found = op(indptr, indices, w, x, data, rows, ranked, n_cols=n_cols)
     return jax.tree.map(lambda v: v.astype(dtype), found)
 
 
 def _types(indptr, indices, w, x, data, rows, ranked, *, n_cols):
-    by_values, by_vector = (
-        jax.ShapeDtypeStruct((size,), w.dtype) for size in (indices.shape[0], n_cols)
-    )
-    return None if x is None else by_values, None if data is None else by_vector
+    by_values = None if x is None else typed(w.dtype, indices.shape[0])
+    return by_values, None if data is None else typed(w.dtype, n_cols)
 
 
 op = Operation("derivatives of a product", "definition", types=_types, internal=True)
@@ -124,7 +120,7 @@ def _refuse(indptr, indices, w, x, data, rows, ranked, *, n_cols) -> str | None:
 def _in_cpp(indptr, indices, w, x, data, rows, ranked, *, n_cols):
     """One pass over the entries for both; sums of float32 in double."""
     results = _types(indptr, indices, w, x, data, rows, ranked, n_cols=n_cols)
-    none = jax.ShapeDtypeStruct((0,), w.dtype)
+    none = typed(w.dtype, 0)
     found = bind.call(
         "spmv_derivatives",
         tuple(none if r is None else r for r in results),

@@ -26,9 +26,7 @@ from ..common.product import take
 from ..row_layouts.bins import take_inside
 
 UNROLL = 8  # pieces up to this width are folded by an unrolled chain, wider ones by lax.reduce
-MOST_SCATTERED = (
-    2**21
-)  # more pieces than these are joined by doubling: atomics of long rows collide
+MOST_SCATTERED = 2**21  # more pieces are joined by doubling: atomics of long rows collide
 
 
 def piece_width(n_rows: int, nse: int) -> int:
@@ -93,10 +91,8 @@ def csr_spmv(
 
 def _pieces(indptr: jax.Array, capacity: int, width: int) -> tuple[jax.Array, ...]:
     """Row, first entry and end of each piece, (capacity,) each, and where each row's pieces end.
-
     Spare pieces are empty and belong to row n_rows, which a scatter drops. The row of a piece is
-    the number of rows that ended before it: a scatter of one mark a row and a prefix sum.
-    """
+    the number of rows that ended before it: a scatter of one mark a row and a prefix sum."""
     length = indptr[1:] - indptr[:-1]
     pieces_end = jnp.cumsum(-(-length // width), dtype=indptr.dtype)
     marks = jnp.zeros(capacity, indptr.dtype).at[pieces_end].add(1, mode="drop")
@@ -112,11 +108,9 @@ def _pieces(indptr: jax.Array, capacity: int, width: int) -> tuple[jax.Array, ..
 def _fold_pieces(
     folded: jax.Array, row: jax.Array, pieces_end: jax.Array, combine: Callable, identity: Any
 ) -> jax.Array:
-    """Fold the pieces of each row onto its first one by doubling [Hillis and Steele, 1986].
-
-    After the step of stride s the first piece holds the fold of the first 2 s pieces of its row;
-    the number of steps is log2 of the most pieces a row has, a traced number.
-    """
+    """Fold the pieces of each row onto its first one by doubling [Hillis and Steele, 1986]. After
+    the step of stride s the first piece holds the fold of the first 2 s pieces of its row; the
+    number of steps is log2 of the most pieces a row has, a traced number."""
     capacity = row.shape[0]
     pieces = jnp.diff(pieces_end, prepend=0)
     place = jnp.arange(capacity, dtype=row.dtype)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from ....._core.operation import Operation, typed
@@ -21,6 +19,7 @@ from ..expand import operands
 from ..result import Result, lists_places, sorted_mask, term_dtype
 
 NONE, LISTED, WITHOUT = range(3)  # masks as the kernels know them
+NUMBERS = ("float32", "float64", "int32", "int64", "bool")
 ANY_PAIR = {"add": 2, "mul": PAIR}  # of ones any is the largest
 
 
@@ -35,9 +34,6 @@ def _codes(semiring: Semiring, A: SparseMatrix, B: SparseMatrix) -> dict[str, in
     if pairs and semiring.add.takes_first:
         return ANY_PAIR if codes(semiring, dtype) is not None or dtype.name in NUMBERS else None
     return codes(semiring, dtype)
-
-
-NUMBERS = ("float32", "float64", "int32", "int64", "bool")
 
 
 def no_pattern(A, B, mask) -> str | None:
@@ -71,19 +67,11 @@ def multiply_natively(
     dtype = term_dtype(semiring, A.dtype, B.dtype)
     a, b = sorted_csr(A), sorted_csr(B)
     which, places = _mask(mask)
-    indptr, indices, data, total = bind.call(
-        "mxm",
-        (
-            *(typed(jnp.int32, a.shape[0] + 1), typed(jnp.int32, nse)),
-            *(typed(dtype, nse), typed(jnp.int32)),
-        ),
-        *(a.indptr, a.indices, jnp.asarray(a.data).astype(dtype)),
-        *(b.indptr, b.indices, jnp.asarray(b.data).astype(dtype)),
-        *places,
-        mask=which,
-        columns=b.shape[1],
-        **kind,
-    )
+    lengths = typed(jnp.int32, a.shape[0] + 1), typed(jnp.int32, nse)
+    types = *lengths, typed(dtype, nse), typed(jnp.int32)
+    arrays = [v for M in (a, b) for v in (M.indptr, M.indices, jnp.asarray(M.data).astype(dtype))]
+    found = bind.call("mxm", types, *arrays, *places, mask=which, columns=b.shape[1], **kind)
+    indptr, indices, data, total = found
     return Result(indptr, indices, data, total, jnp.asarray(False))
 
 
@@ -99,9 +87,8 @@ def _mask(mask: Mask | None) -> tuple[int, tuple[Array, Array, Array]]:
     return kind, (source.indptr, source.indices, holds)
 
 
-counted = Operation(
-    "entries of a product", types=lambda A, B, mask, **_: typed(jnp.int32), internal=True
-)
+counted = Operation("entries of a product", internal=True)
+counted.types = lambda A, B, mask, **_: typed(jnp.int32)
 
 
 @counted.register("native", backend="cpu", refuse=lambda A, B, mask, **_: no_pattern(A, B, mask))
@@ -111,8 +98,7 @@ def _count_natively(A, B, mask, *, size) -> Array:
     a, b = sorted_csr(A), sorted_csr(B)
     which, places = _mask(mask)
     operands = a.indptr, a.indices, b.indptr, b.indices, *places
-    total = jax.ShapeDtypeStruct((), np.int32)
-    return bind.call("mxm_count", total, *operands, mask=which, columns=b.shape[1])
+    return bind.call("mxm_count", typed(jnp.int32), *operands, mask=which, columns=b.shape[1])
 
 
 @counted.register("sort")

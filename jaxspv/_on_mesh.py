@@ -5,24 +5,16 @@ from .algorithms.components.mesh import sharded_connected_components
 from .algorithms.pagerank.mesh import sharded_pagerank
 from .algorithms.sssp.mesh import sharded_sssp
 from .algorithms.triangles.mesh import sharded_triangle_count
-from .ops.products.mesh import (
-    row_sharded_mxm,
-    sharded_apply,
-    sharded_mxm,
-    sharded_mxv,
-    sharded_reduce,
-    sharded_vxm,
-)
-from .ops.tuples.mesh import sharded_mxv as mxv_of_tuples
-from .ops.tuples.mesh import sharded_vxm as vxm_of_tuples
+from .ops.products import mesh
+from .ops.tuples import mesh as mesh_of_tuples
 
 FUNCTIONS = {  # what public functions call for one
-    "mxv": sharded_mxv,
-    "vxm": sharded_vxm,
-    "mxm": sharded_mxm,
-    "row_sharded_mxm": row_sharded_mxm,
-    "reduce": sharded_reduce,
-    "apply": sharded_apply,
+    "mxv": mesh.sharded_mxv,
+    "vxm": mesh.sharded_vxm,
+    "mxm": mesh.sharded_mxm,
+    "row_sharded_mxm": mesh.row_sharded_mxm,
+    "reduce": mesh.sharded_reduce,
+    "apply": mesh.sharded_apply,
     "bfs": sharded_bfs,
     "triangle_count": sharded_triangle_count,
     "connected_components": sharded_connected_components,
@@ -39,4 +31,4 @@ def _refused(name):
 
 
 ON_TUPLES = {name: _refused(name) for name in FUNCTIONS}
-ON_TUPLES |= {"mxv": mxv_of_tuples, "vxm": vxm_of_tuples}
+ON_TUPLES |= {"mxv": mesh_of_tuples.sharded_mxv, "vxm": mesh_of_tuples.sharded_vxm}

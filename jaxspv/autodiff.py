@@ -40,10 +40,19 @@ def value_and_grad(
     >>> float(value), dA.data.tolist(), dA.indices
     (23.0, [10.0, 1.0], None)
     """
-    single, asked = _checked(argnums)
+    single = not isinstance(argnums, (tuple, list))
+    asked: Any = (argnums,) if single else tuple(argnums)
+    if not asked or not all(isinstance(k, (int, np.integer)) for k in asked):
+        raise TypeError(f"`argnums` must be an integer or a tuple of integers; got {argnums!r}.")
 
     def wrapped(*args, **kwargs):
-        where = [_position(k, len(args)) for k in asked]
+        for k in asked:
+            if not -len(args) <= k < len(args):
+                raise ValueError(
+                    f"`argnums` must name one of {len(args)} positional arguments; got {k}. "
+                    "Arguments passed by keyword are not differentiated."
+                )
+        where = [k % len(args) for k in asked]
         chosen, whole = jax.tree.flatten([args[i] for i in where], is_leaf=_is_graph)
         matrices = [Graph(x.out, symmetric=x.symmetric) if _is_graph(x) else x for x in chosen]
         leaves, tree = jax.tree.flatten(matrices)
@@ -96,24 +105,6 @@ def grad(
         return (grads, value[1]) if has_aux else grads
 
     return wrapped
-
-
-def _checked(argnums: Any) -> tuple[bool, tuple[int, ...]]:
-    """Whether one integer was given, and all that were."""
-    single = not isinstance(argnums, (tuple, list))
-    asked = (argnums,) if single else tuple(argnums)
-    if not asked or not all(isinstance(k, (int, np.integer)) for k in asked):
-        raise TypeError(f"`argnums` must be an integer or a tuple of integers; got {argnums!r}.")
-    return single, asked
-
-
-def _position(argnum: int, count: int) -> int:
-    if not -count <= argnum < count:
-        raise ValueError(
-            f"`argnums` must name one of {count} positional arguments; got {argnum}. "
-            "Arguments passed by keyword are not differentiated."
-        )
-    return argnum % count
 
 
 def _is_graph(node: Any) -> bool:

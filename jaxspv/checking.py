@@ -64,11 +64,10 @@ def check(result: _R) -> _R:
                 )
     for name, failed, why in _failures(result):
         bad = failed.any()
-        if is_concrete(bad):
-            if bool(bad):
-                raise ValueError(f"{name}: {why}.")
-        else:
+        if not is_concrete(bad):
             checkify.check(~bad, f"{name}: {why}.")
+        elif bool(bad):
+            raise ValueError(f"{name}: {why}.")
     return result
 
 
@@ -86,23 +85,19 @@ def _is_sparse(node: Any) -> bool:
     return isinstance(node, (Stored, TiledVector, BitVector))
 
 
-def _failures(tree: Any):
-    def is_result(node):
-        return _is_sparse(node) or hasattr(node, "_fields")
+def _is_result(node: Any) -> bool:
+    return _is_sparse(node) or hasattr(node, "_fields")
 
-    for node in jax.tree.leaves(tree, is_leaf=is_result):
-        if _is_sparse(node):
-            if hasattr(node, "overflow"):
-                yield "overflow", _array(node.overflow), FAILURES["overflow"]
-        elif hasattr(node, "_fields"):
-            for name in node._fields:
-                value = getattr(node, name)
-                if name == "converged":
-                    seen(value)
-                    why = NOT_CONVERGED.get(type(node).__name__, FAILURES[name])
-                    yield name, ~_array(value), why
-                elif name in FAILURES:
-                    seen(value)
-                    yield name, _array(value) != 0, FAILURES[name]
-                elif hasattr(value, "_fields") or _is_sparse(value):
-                    yield from _failures(value)
+
+def _failures(tree: Any):
+    for node in jax.tree.leaves(tree, is_leaf=_is_result):
+        if _is_sparse(node) and hasattr(node, "overflow"):
+            yield "overflow", _array(node.overflow), FAILURES["overflow"]
+        for name in getattr(node, "_fields", ()):
+            value = getattr(node, name)
+            if name in FAILURES:
+                seen(value)
+                why = NOT_CONVERGED.get(type(node).__name__) if name == "converged" else None
+                yield name, (_array(value) != 0) ^ (name == "converged"), why or FAILURES[name]
+            elif _is_result(value):
+                yield from _failures(value)

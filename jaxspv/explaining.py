@@ -55,7 +55,10 @@ def explain(op: str | Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     fn = _named(op) if isinstance(op, str) else op
     if not callable(fn):
         raise ValueError(f"`op` must be a function or the name of one; got {op!r}.")
-    closed = jax.make_jaxpr(lambda: fn(*args, **_completed(fn, args, kwargs)))()
+    parameters = list(inspect.signature(fn).parameters)
+    missing = {"source", "root"}.intersection(parameters[len(args) :])
+    kwargs = dict.fromkeys(missing, 0) | kwargs
+    closed = jax.make_jaxpr(lambda: fn(*args, **kwargs))()
     plans = list(_plans(without_dead_code(closed.jaxpr)))
     notes = tuple(dict.fromkeys(note for plan in plans for note in plan.notes))
     name = getattr(fn, "__name__", repr(fn))
@@ -74,13 +77,6 @@ def _named(name: str) -> Callable[..., Any]:
     if not inspect.isfunction(fn):
         raise ValueError(f"`op` must be a function or the name of one in jaxspv; got {name!r}.")
     return fn
-
-
-def _completed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The keyword arguments, with vertex 0 if the source or root is missing."""
-    parameters = list(inspect.signature(fn).parameters)
-    missing = {"source", "root"}.intersection(parameters[len(args) :])
-    return dict.fromkeys(missing, 0) | kwargs
 
 
 def _plans(jaxpr: Any) -> Iterator[Plan]:

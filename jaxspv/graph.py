@@ -256,11 +256,8 @@ def as_graph(A: Any, algorithm: str, layouts: tuple[str, ...] | None = None) -> 
 
     Vertices are numbered by int32 whatever the indices of A are. Rows are sorted and list a column
     once: unsorted ones are sorted, repeated entries added. layouts: those that the algorithm reads,
-    None for all; without the others a program does not depend on them.
-
-    Raises:
-        TypeError: `A` is neither.
-        ValueError: it is not square, or too large for int32.
+    None for all; without the others a program does not depend on them. Raises TypeError: `A` is
+    neither. ValueError: it is not square, or too large for int32.
     """
     if isinstance(A, Graph):
         if not (A.out.sorted and A.out.unique):

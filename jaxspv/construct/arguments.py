@@ -16,17 +16,10 @@ from .edges import taken
 
 
 def check_shape(shape: Any) -> tuple[int, int]:
-    """`shape` as a pair of Python integers.
-
-    Raises:
-        TypeError: it is something else.
-        ValueError: an extent is negative, or needs int64 indices without x64.
-    """
-    if (
-        not isinstance(shape, tuple)
-        or len(shape) != 2
-        or not all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in shape)
-    ):
+    """`shape` as a pair of Python integers. Raises TypeError: it is something else. ValueError: an
+    extent is negative, or needs int64 indices without x64."""
+    kinds = [type(s) for s in shape] if isinstance(shape, tuple) else []
+    if len(kinds) != 2 or bool in kinds or not all(issubclass(k, (int, np.integer)) for k in kinds):
         raise TypeError(f"`shape` must be a pair of Python integers (m, n); got {shape!r}.")
     m, n = int(shape[0]), int(shape[1])
     if min(m, n) < 0:
@@ -63,8 +56,7 @@ def check_range(name: str, index: Any, extent: int) -> None:
         return
     low, high = int(index.min()), int(index.max())
     if low < 0 or high >= extent:
-        wrong = low if low < 0 else high
-        raise ValueError(f"`{name}` must lie in [0, {extent}); got {wrong}.")
+        raise ValueError(f"`{name}` must lie in [0, {extent}); got {low if low < 0 else high}.")
 
 
 def checked_values(values: Any, edges: int) -> Any:

@@ -218,9 +218,8 @@ def from_scipy(
     row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
     if matrix.format == "csr" and matrix.has_canonical_format and format == "csr":
         return _csr_from_host(matrix, values, nse, index_dtype)
-    return from_edges(
-        row, col, values, shape=coo.shape, nse=nse, dup=dup, format=format, index_dtype=index_dtype
-    )
+    how: dict[str, Any] = {"nse": nse, "dup": dup, "format": format, "index_dtype": index_dtype}
+    return from_edges(row, col, values, shape=coo.shape, **how)
 
 
 def from_bcoo(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
@@ -269,12 +268,8 @@ def _check_format(name: str) -> None:
 def as_format(coo: COO, name: str) -> Any:
     """A sorted, unique COO in the format called `name`."""
     _check_format(name)
-    if (
-        name == "csr"
-        and coo.shape[0] < LIMIT
-        and is_concrete(coo.row)
-        and not on_accelerator(coo.row)
-    ):
+    on_host = is_concrete(coo.row) and not on_accelerator(coo.row)
+    if name == "csr" and coo.shape[0] < LIMIT and on_host:
         m, n = coo.shape  # on the host, where a CSR is two counts: no program to compile
         counts = np.bincount(np.asarray(coo.row), minlength=m + 1)[:m]
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(coo.index_dtype)

@@ -79,9 +79,8 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
     data, indices, indptr = map(xp.asarray, arrays)
     data, indices, indptr = map(jnp.asarray, _padded(data, indices, indptr, slots, rows, xp))
     padded = CSR(data, indices, indptr, overflow, (n, n), out.sorted, out.unique)
-    return dataclasses.replace(
-        graph, out=padded, num_vertices=jnp.asarray(np.asarray(graph.n, np.int32))
-    )
+    count = jnp.asarray(np.asarray(graph.n, np.int32))
+    return dataclasses.replace(graph, out=padded, num_vertices=count)
 
 
 def _padded(data: Any, indices: Any, indptr: Any, slots: int, rows: int, xp: Any) -> tuple:

@@ -48,9 +48,8 @@ def betweenness(
         mine = np.isin(np.arange(n), chosen)
         with np.errstate(divide="ignore", invalid="ignore"):
             factor *= np.where(mine, (n - 1) / (len(chosen) - 1), (n - 1) / len(chosen))
-    close(
-        "betweenness", result.scores, total * factor, rtol, 1e-6 * max(total.max() * scale, 1e-30)
-    )
+    atol = 1e-6 * max(total.max() * scale, 1e-30)
+    close("betweenness", result.scores, total * factor, rtol, atol)
 
 
 def closeness(A: Any, result: Any, *, wf_improved: bool = True) -> None:

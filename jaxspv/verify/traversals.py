@@ -87,12 +87,8 @@ def sssp(A: Any, source: int, result: Any, *, rtol: float = 1e-5) -> None:
     weights = matrix.data.astype(np.float64)
     # SciPy drops stored zeros in some routines: an epsilon far below any sum keeps them edges.
     graph = scipy.sparse.csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
-    solve = (
-        scipy.sparse.csgraph.dijkstra
-        if (weights >= 0).all()
-        else (scipy.sparse.csgraph.bellman_ford)
-    )
-    want = solve(graph, indices=source)
+    paths = scipy.sparse.csgraph
+    want = (paths.dijkstra if (weights >= 0).all() else paths.bellman_ford)(graph, indices=source)
     got = np.asarray(result.distances)
     integer = np.issubdtype(got.dtype, np.integer)
     infinite = got == (np.iinfo(got.dtype).max if integer else np.inf)
@@ -102,8 +98,7 @@ def sssp(A: Any, source: int, result: Any, *, rtol: float = 1e-5) -> None:
     wrong[finite] = ~np.isclose(got[finite].astype(np.float64), want[finite], rtol=rtol)
     fail("distance", wrong, got, want)
     if result.parents is not None:
-        parents = np.asarray(result.parents)
-        tree(A, source, parents, finite)
+        tree(A, source, result.parents, finite)
 
 
 def pagerank(A: Any, result: Any, *, damping: float = 0.85, atol: float = 1e-6) -> None:

@@ -266,14 +266,14 @@ def _check_format(name: str) -> None:
 
 
 def as_format(coo: COO, name: str) -> Any:
-    """A sorted, unique COO in the format called `name`."""
+    """A sorted COO in the format called `name`."""
     _check_format(name)
     on_host = is_concrete(coo.row) and not on_accelerator(coo.row)
     if name == "csr" and coo.shape[0] < LIMIT and on_host:
         m, n = coo.shape  # on the host, where a CSR is two counts: no program to compile
         counts = np.bincount(np.asarray(coo.row), minlength=m + 1)[:m]
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(coo.index_dtype)
-        return CSR(coo.data, coo.col, to_device(indptr), coo.overflow, (m, n))
+        return CSR(coo.data, coo.col, to_device(indptr), coo.overflow, (m, n), True, coo.unique)
     return FORMATS[name].from_coo(coo)
 
 

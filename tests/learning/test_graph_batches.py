@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 from jax.test_util import check_grads
 from learning_cases import made, pattern
 
@@ -187,3 +188,17 @@ def test_a_tuple_of_graphs_there_and_back():
     np.testing.assert_array_equal(bare.todense(), np.asarray(B.todense()) != 0)
     with pytest.raises(ValueError, match="must add up to 10"):
         jsp.learning.to_graphs_tuple(B, n_node=[5, 4])
+
+
+def test_blocks_that_list_a_place_twice():
+    row, col = np.array([0, 1, 0, 2]), np.array([1, 0, 1, 2])  # (0, 1) twice; padding
+    data = np.array([1.0, 4.0, 2.0, 9.0], np.float32)
+    twice = jsp.COO(*map(jnp.asarray, (data, row, col, False)), (2, 2), False, False)
+    plain = jsp.from_dense(np.array([[5.0]], np.float32))
+    joined = scipy.sparse.coo_array((data[:3], (row[:3], col[:3])), (2, 2)).toarray()
+    want = scipy.linalg.block_diag([[5.0]], joined)
+    B = jsp.learning.block_diag([plain, twice])
+    np.testing.assert_array_equal(B.todense(), want)
+    np.testing.assert_array_equal(jsp.apply(B, jnp.square).todense(), want**2)
+    for block in jsp.learning.unbatch(B, [plain, twice])[1:]:
+        np.testing.assert_array_equal(jsp.apply(block, jnp.square).todense(), joined**2)

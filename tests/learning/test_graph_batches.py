@@ -193,7 +193,8 @@ def test_a_tuple_of_graphs_there_and_back():
 def test_blocks_that_list_a_place_twice():
     row, col = np.array([0, 1, 0, 2]), np.array([1, 0, 1, 2])  # (0, 1) twice; padding
     data = np.array([1.0, 4.0, 2.0, 9.0], np.float32)
-    twice = jsp.COO(*map(jnp.asarray, (data, row, col, False)), (2, 2), False, False)
+    values, i, j, overflow = map(jnp.asarray, (data, row, col, False))
+    twice = jsp.COO(values, i, j, overflow, (2, 2), False, False)
     plain = jsp.from_dense(np.array([[5.0]], np.float32))
     joined = scipy.sparse.coo_array((data[:3], (row[:3], col[:3])), (2, 2)).toarray()
     want = scipy.linalg.block_diag([[5.0]], joined)

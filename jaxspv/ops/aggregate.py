@@ -33,7 +33,8 @@ def aggregate(
     """Dense `y[i] = how of A[i, j] over the stored j` (axis=1), or of each column (axis=0).
 
     What a layer of a graph network does with the messages of its edges. Missing entries are absent:
-    the mean is over what is stored, unlike SciPy's.
+    the mean is over what is stored, unlike SciPy's. A place listed twice has two messages; `reduce`
+    adds them first.
 
     Args:
         A: (m, n) matrix or `Graph`; an entry may be an array, data (nse, ...).
@@ -76,7 +77,7 @@ def softmax(A: Matrix, *, axis: int = 1) -> Any:
     """`P[i, j] = exp(A[i, j]) / sum_k exp(A[i, k])` over the stored entries of each row.
 
     Shifted by the largest of each row, so that nothing overflows; padding is ignored. Entries of
-    -inf get 0, and so does a row of nothing else.
+    -inf get 0, and so does a row of nothing else. A place listed twice has two entries.
 
     Args:
         A: (m, n) matrix of floats, or a `Graph`; an entry may be an array, data (nse, heads).

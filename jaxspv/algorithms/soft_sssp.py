@@ -223,4 +223,5 @@ def _iterate(A, source, T, tol, *, max_iterations):
     d, iterations, converged = jax.lax.while_loop(going, step, first)
     stored = jnp.arange(A.nse, dtype=jnp.int32) < A.indptr[-1]
     least = jnp.any(stored & (A.data == -jnp.inf))  # a walk over it outweighs all others
-    return SoftSSSP(d, iterations, converged & ~least)
+    d = jnp.where(T > 0, d, jnp.nan)  # traced: a concrete one is refused
+    return SoftSSSP(d, iterations, converged & ~least & (T > 0))

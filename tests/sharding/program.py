@@ -195,6 +195,8 @@ def told():
         (ValueError, "outside of jit", lambda: jax.jit(lambda A: jsp.shard(A, mesh).data)(A)),
     )
     refused(cases)
+    flawed = jax.jit(jsp.pagerank)(G.with_data(-G.data - 1))
+    assert np.isnan(flawed.scores).all() and not flawed.converged
 
 
 def quick():

@@ -23,7 +23,7 @@ from ..common.derivatives import constant
 from ..common.edges import vertices_of
 from ..common.sources import check_source
 from ..common.undirected import is_undirected
-from ..common.weights import with_real_weights
+from ..common.weights import refused, with_real_weights
 from ..sssp.api import sssp
 from .betweenness_xla import by_levels, by_tight_edges
 
@@ -139,7 +139,7 @@ def betweenness_centrality(
     Raises:
         TypeError: G is no graph, `sources` are no integers.
         ValueError: G is not square, a concrete source is out of range, a concrete weight is not
-            finite and > 0.
+            finite and > 0 (traced: scores are NaN).
         NotImplementedError: the form asked for cannot run; says why.
 
     Cost: a search and two passes over the edges a source; "blocks" 28 bytes of memory a vertex and
@@ -173,7 +173,11 @@ def betweenness_centrality(
         raise ValueError(f"`sources` must be a 1-D array of vertices; got shape {chosen.shape}.")
     kind = normalized, directed
     how = {"weighted": weighted, "endpoints": endpoints, "backend": backend, "method": method}
-    return one_program(_scaled, graph, chosen, every=every, kind=kind, **how)
+    found = one_program(_scaled, graph, chosen, every=every, kind=kind, **how)
+    if not weighted or is_concrete(graph.data):
+        return found
+    bad = refused(jnp.where(graph.data == 0, -1, graph.data), graph.out.indptr)
+    return found._replace(scores=jnp.where(bad, jnp.nan, found.scores))
 
 
 def _scaled(graph: Graph, sources: Array, *, every: bool, kind: Any, endpoints: bool, **how):

@@ -261,6 +261,8 @@ def _start(graph: Graph, start: Any) -> Array:
         raise ValueError(f"`start` must have shape ({graph.n},); got {x.shape}.")
     if start is not None and is_concrete(x) and not np.asarray(x).any():
         raise ValueError("`start` must not be zero everywhere.")
+    if not is_concrete(x):
+        x = jnp.where(jnp.any(x != 0), x, jnp.nan)
     return x if graph.exists is None else jnp.where(graph.exists, x, 0)
 
 

@@ -57,7 +57,7 @@ def clustering(
     Raises:
         TypeError: G is no graph.
         ValueError: it is not square, or `weighted` and a concrete weight is negative, infinite or
-            NaN.
+            NaN (traced: every vertex in a triangle has NaN).
         NotImplementedError: the form asked for cannot run; says why.
 
     Cost: O(edges^1.5) steps without weights, else a product of the adjacency with itself, masked.
@@ -149,9 +149,9 @@ def _without_loops(graph: Graph, weighted: bool) -> CSR:
     else:
         floats = jnp.promote_types(graph.dtype, jnp.float32)
         data = jnp.where(tail < graph.n, graph.data, 0).astype(floats)
+        data = jnp.where((data >= 0) & (data < jnp.inf), data, jnp.nan)  # traced, so not refused
         data = data / jnp.maximum(jnp.max(data, initial=0), jnp.finfo(floats).tiny)
-        positive = data > 0
-        data = jnp.where(positive, jnp.cbrt(jnp.where(positive, data, 1)), 0)
+        data = jnp.where(data != 0, jnp.cbrt(jnp.where(data != 0, data, 1)), 0)
     return kept(dataclasses.replace(graph.out, data=data), valid)
 
 

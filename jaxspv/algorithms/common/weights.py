@@ -126,6 +126,15 @@ def check_weights(graph: Graph, *, negative: bool = False, infinite: bool = Fals
 
 
 @jax.jit
+def refused(weights: Array, indptr: Array) -> Array:
+    """Whether one of these traced weights is negative, infinite or NaN: of concrete ones an
+    error, of traced ones NaN in the result."""
+    valid = jnp.arange(weights.shape[0]) < indptr[-1]
+    bad = valid & ~((weights >= 0) & (weights < np.inf))
+    return jnp.max(bad.astype(jnp.float32), initial=0) > 0  # of booleans: slower on CPUs
+
+
+@jax.jit
 def _on_device(weights, indptr):
     return _facts(weights, jnp.arange(weights.shape[0], dtype=jnp.int32) < indptr[-1], jnp)
 

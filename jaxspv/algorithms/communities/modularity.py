@@ -9,6 +9,7 @@ from jax import Array, lax
 
 from ..._core.eager.arrays import single_numbers
 from ..._core.operation import Operation, typed
+from ..._core.pytree import is_concrete
 from ..._core.reductions import sum_in_double
 from ...graph import Graph, as_graph
 from ...native import bind
@@ -66,6 +67,8 @@ def modularity(
     single_numbers(resolution=resolution)
     if weighted:
         check_weights(with_real_weights(graph, "modularity"))
+        if not is_concrete(graph.data):
+            graph = graph.with_data(jnp.where(graph.data < 0, jnp.nan, graph.data))
     if directed is None:
         directed = not is_undirected(graph)
     return op(graph, labels, resolution, weighted=weighted, directed=directed)

@@ -27,7 +27,7 @@ from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
 from ..common.sources import elsewhere
 from ..common.status import finished
-from ..common.weights import over_largest, with_real_weights
+from ..common.weights import over_largest, refused, with_real_weights
 from .jvp import implicit_tangent
 from .layout import check_strength, strength_of
 from .xla import pagerank_xla
@@ -87,7 +87,8 @@ def pagerank(
         TypeError: G is no graph, `personalization` is no array.
         ValueError: a concrete weight is negative, infinite or NaN, or the sum of a row is above the
             square root of the largest float; `damping` is out of [0, 1], `personalization` has a
-            wrong shape or is negative, infinite or zero.
+            wrong shape or is negative, infinite or zero. Traced: scores are NaN and have not
+            converged.
         NotImplementedError: the form asked for cannot run; says why.
 
     Differentiable in `A.data`, `damping` and `personalization`, both modes, by the implicit
@@ -109,7 +110,18 @@ def pagerank(
         check_strength(graph)
     p = checked_personalization(personalization, graph.n, graph.dtype, graph.exists)
     operands = checked_numbers(damping, tol, max_iterations, min_iterations, graph.dtype)
-    return finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
+    found = finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
+    links = graph.layouts.get("pagerank")
+    return found if links is not None and links.ones else checked_scores(found, graph.out)
+
+
+def checked_scores(found: PageRank, A: Any) -> PageRank:
+    """NaN, and not converged, if a traced weight is refused."""
+    if is_concrete(A.data):
+        return found
+    bad = refused(A.data, A.indptr)
+    scores = jnp.where(bad, jnp.nan, found.scores)
+    return found._replace(scores=scores, converged=found.converged & ~bad)
 
 
 def checked_numbers(
@@ -133,8 +145,9 @@ def _numbers(damping, tol, max_iterations, min_iterations, dtype) -> tuple[Any, 
     )
     if is_concrete(damping) and not 0 <= np.asarray(damping) <= 1:
         raise ValueError(f"`damping` must lie in [0, 1]; got {damping}.")
+    d = scalar(damping, dtype)
     return (
-        scalar(damping, dtype),
+        d if is_concrete(damping) else jnp.where((d >= 0) & (d <= 1), d, jnp.nan),
         scalar(tol, dtype),
         scalar(iteration_limit("max_iterations", max_iterations), jnp.int32),
         scalar(iteration_limit("min_iterations", min_iterations), jnp.int32),
@@ -164,6 +177,8 @@ def checked_personalization(
             raise ValueError("`personalization` must be finite and >= 0.")
         if not (host >= np.finfo(host.dtype).tiny).any():  # subnormals are zeros to XLA
             raise ValueError("`personalization` must not be zero everywhere.")
+    else:
+        p = jnp.where(jnp.all((p >= 0) & (p < np.inf)), p, jnp.nan)
     if exists is not None:
         p = jnp.where(exists, p, 0)
     p = over_largest(p)

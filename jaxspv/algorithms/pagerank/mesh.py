@@ -19,6 +19,7 @@ from ...sharding.exchange import Local, averaged, on_mesh
 from ...sharding.graph import ShardedGraph
 from ...sharding.operation import extreme_weights, mesh_op, one_kernel_refused
 from ..common.status import finished
+from ..common.weights import refused as refused_weights
 from .api import PageRank, checked_numbers, checked_personalization
 from .jvp import implicit_tangent
 from .xla import pagerank_xla
@@ -90,12 +91,18 @@ def iterate(local: Local, mine: Array, damping, tol, max_iterations, min_iterati
     )
 
 
+def _unless_refused(local: Local, damping, *others):
+    """With NaN for damping if a weight, traced and so not looked at, is refused."""
+    bad = local.total(refused_weights(local.block.data, local.block.indptr).astype(jnp.int32))
+    return jnp.where(bad > 0, jnp.nan, damping), *others
+
+
 @op.register("collectives")
 def _pieces(G, p, damping, tol, max_iterations, min_iterations):
     """An iteration is one exchange of shares and two sums over the devices."""
 
     def body(local: Local, p, *knobs):
-        mine = start_of(local, p, G.dtype)
+        mine, knobs = start_of(local, p, G.dtype), _unless_refused(local, *knobs)
         scores, iterations, converged = iterate(local, mine, *knobs)
         return local.everywhere(scores), iterations, converged, jnp.int32(0)
 
@@ -144,6 +151,7 @@ def one_launch(G: ShardedGraph, p, damping, tol, max_iterations, min_iterations,
 
     def body(local: Local, p, *knobs):
         mine, block = start_of(local, p, G.dtype), local.block
+        knobs = _unless_refused(local, *knobs)
         rows = block.indptr, block.indices, block.data, local.positions
         found = kernel(*rows, mine, Limits(*knobs), axes=local.part.axes, **options)
         scores, iterations, change, status, refused = found

@@ -111,7 +111,7 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
     Raises:
         TypeError: G is no graph, a vertex no integer.
         ValueError: G is not square, a concrete vertex is out of range, the heuristic has a wrong
-            shape or is, where it is concrete, not consistent.
+            shape or is not consistent (traced: the distance is NaN).
 
     Cost: that of `sssp` until the target.
 
@@ -131,37 +131,39 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
     h = array_of("heuristic", heuristic).astype(dtype)
     if h.shape != (n,):
         raise ValueError(f"`heuristic` must have shape ({n},); got {h.shape}.")
-    reduced, lengths = one_program(_reduced, graph, h)
-    if is_concrete(reduced):
+    reduced, lengths, falls = one_program(_reduced, graph, h)
+    if is_concrete(falls) and falls:
         least = float(np.asarray(reduced).min(initial=0))
-        finite = np.asarray(h)[np.isfinite(h)]
-        if least < -1e-4 * max(float(np.abs(finite).max(initial=0)), 1):
-            raise ValueError(
-                f"`heuristic` must not fall by more than a weight; by {-least} it does."
-            )
+        raise ValueError(f"`heuristic` must not fall by more than a weight; by {-least} it does.")
     bare = Graph(dataclasses.replace(graph.out, data=lengths))  # new weights have no layouts
     found = sssp(bare, source, until=reached(target))
     assert found.parents is not None
-    numbers = one_program(_led, found.distances, h, source, target)
+    numbers = one_program(_led, found.distances, h, source, target, falls)
     return ShortestPath(numbers[0], found.parents, numbers[1])
 
 
-def _reduced(graph: Graph, h: Array) -> tuple[Array, Array]:
-    """The reduced weights, and without what rounding makes negative, with the same slope."""
+def _reduced(graph: Graph, h: Array) -> tuple[Array, Array, Array]:
+    """The reduced weights, also without what rounding makes negative, with the same slope; and
+    whether some are too low for rounding."""
     tail, head = endpoints_of(graph)
     before, after = (h.at[v].get(mode="clip") for v in (tail, head))
     data = graph.data.astype(h.dtype)
     shut = (data == jnp.inf) | (after == jnp.inf)
     reduced = jnp.where(shut, jnp.inf, data + (after - before))
     reduced = jnp.where(tail < graph.n, reduced, 0)
-    return reduced, reduced - lax.stop_gradient(jnp.minimum(reduced, 0))
+    highest = jnp.max(jnp.abs(h), initial=1, where=jnp.isfinite(h))
+    falls = jnp.any(reduced < -1e-4 * highest)
+    return reduced, reduced - lax.stop_gradient(jnp.minimum(reduced, 0)), falls
 
 
-def _led(distances: Array, h: Array, source: Array, target: Array) -> tuple[Array, Array]:
+def _led(
+    distances: Array, h: Array, source: Array, target: Array, falls: Array
+) -> tuple[Array, Array]:
     """The distance of the target by the weights of the graph; how many vertices are settled."""
     far = distances.at[target].get(mode="fill", fill_value=jnp.inf)
     shift = h.at[source].get(mode="clip") - h.at[target].get(mode="clip")
-    return far + shift, jnp.sum(jnp.isfinite(distances), dtype=jnp.int32)
+    far = jnp.where(falls, jnp.nan, far + shift)  # traced: a concrete one is refused
+    return far, jnp.sum(jnp.isfinite(distances), dtype=jnp.int32)
 
 
 def all_pairs_shortest_path_length(G: Matrix, *, weighted: bool = False) -> AllPairs:

@@ -108,3 +108,83 @@ def test_traced_nan_is_told_by_scores(nan):
         found = jax.jit(functools.partial(jsp.louvain, backend=backend))(A)
         assert np.isnan(found.modularity)
     assert np.isnan(jax.jit(REFUSED["modularity"][0])(A))
+
+
+def one_edge(value):
+    row, col = KARATE.rowcol()
+    at = ((row == 2) & (col == 7)) | ((row == 7) & (col == 2))
+    return KARATE.with_data(jnp.where(at, value, KARATE.data))
+
+
+def is_nan(found):
+    """Whether every float of a result that is not empty holds some NaN."""
+    floats = [x for x in jax.tree.leaves(found) if jnp.issubdtype(x.dtype, jnp.floating)]
+    assert floats
+    return all(np.isnan(x).any() for x in floats) and not getattr(found, "converged", False)
+
+
+@pytest.mark.parametrize("backend", [None, "xla"])
+def test_traced_weights_that_are_refused_give_nan(backend):
+    calls = {
+        "pagerank": jsp.pagerank,
+        "prepared": lambda A, **how: jsp.pagerank(jsp.prepare(KARATE).with_data(A.data), **how),
+        "betweenness": lambda A, **how: jsp.betweenness_centrality(A, weighted=True, **how),
+        "clustering": lambda A, **how: jsp.clustering(A, weighted=True, **how),
+        "average": lambda A, **how: jsp.average_clustering(A, weighted=True, **how),
+        "louvain": lambda A, **how: jsp.louvain(A, **how).modularity,
+        "modularity": lambda A, **how: jsp.modularity(A, jnp.zeros(34, int)),
+    }
+    for name, call in calls.items():
+        run = jax.jit(functools.partial(call, backend=backend))
+        assert not any(np.isnan(x).any() for x in jax.tree.leaves(run(KARATE))), name
+        for value in VALUES.values():
+            assert is_nan(run(one_edge(value))), (name, value)
+        assert is_nan(run(KARATE.with_data(-KARATE.data))), name
+
+
+def test_traced_weights_that_are_refused_give_nan_in_triangles_alone():
+    triangles = nx.triangles(nx.karate_club_graph())
+    for value in VALUES.values():
+        found = jax.jit(REFUSED["clustering"][0])(one_edge(value))
+        np.testing.assert_array_equal(np.isnan(found), [triangles[v] > 0 for v in range(34)])
+
+
+def test_traced_negative_edge_is_in_none_of_the_shortest_paths():
+    for dtype in (np.float32, np.int32):
+        A, without = with_nan(np.nan, (2, 7))
+        A = A.with_data(jnp.where(jnp.isnan(A.data), -1, A.data).astype(dtype))
+        for backend in (None, "xla"):
+            find = functools.partial(jsp.k_shortest_paths, source=2, target=7, k=1, backend=backend)
+            far = scipy.sparse.csgraph.dijkstra(without, indices=2)[7]
+            assert float(jax.jit(find)(A).distances[0]) == far
+
+
+def test_traced_numbers_that_are_refused_give_nan():
+    far = scipy.sparse.csgraph.dijkstra(KARATE.to_scipy())[:, 7]  # a consistent heuristic
+    cases = {
+        "damping": (lambda d: jsp.pagerank(KARATE, d), 0.5, (-1.0, 1.5, np.nan)),
+        "personalization": (
+            lambda p: jsp.pagerank(KARATE, personalization=p),
+            np.ones(34),
+            (np.r_[-1.0, np.ones(33)], np.r_[np.inf, np.ones(33)], np.zeros(34)),
+        ),
+        "temperature": (lambda t: jsp.soft_sssp(KARATE, 0, t), 0.01, (0.0, -1.0, np.nan)),
+        "start": (
+            lambda x: jsp.eigenvector_centrality(KARATE, start=x),
+            np.ones(34),
+            (np.zeros(34),),
+        ),
+        "heuristic": (
+            lambda h: jsp.astar(KARATE, 2, 7, h).distance,
+            far,
+            (far + 9 * (np.arange(34) == 2), 2 * far),
+        ),
+    }
+    for name, (call, good, bad) in cases.items():
+        run = jax.jit(call)
+        found = run(jnp.asarray(good, jnp.float32))
+        assert not any(np.isnan(x).any() for x in jax.tree.leaves(found)), name
+        for value in bad:
+            assert is_nan(run(jnp.asarray(value, jnp.float32))), (name, value)
+            with pytest.raises(ValueError, match=rf"`{name}`"):
+                call(jnp.asarray(value, jnp.float32))

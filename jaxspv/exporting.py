@@ -36,7 +36,8 @@ def export(
 
     Raises:
         ValueError: `backend` is unknown, or "pallas" is asked for with other platforms.
-        TypeError: (when serialised) an argument holds a function: a semiring, an operator.
+        TypeError: (when serialised) an argument holds a function (a semiring, an operator) or a
+            mesh (a sharded graph: pass its arrays, and rebuild it inside).
 
     `serialize` and `deserialize` need the package flatbuffers (extra `export`).
 

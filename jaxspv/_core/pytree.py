@@ -170,10 +170,13 @@ def _written(name: str) -> Callable[[Any], bytes]:
         try:
             return json.dumps(aux).encode()
         except TypeError:
-            raise TypeError(
-                f"an exported function cannot take or return a {name}: its static fields {aux} "
-                "hold a function. Close over it instead."
-            ) from None
+            why = f"its static fields {aux} hold a function. Close over it instead."
+            if any(hasattr(field, "mesh") for field in aux):
+                why = (
+                    "its mesh is of devices of this process. Pass the arrays of `leaves, tree = "
+                    "jax.tree.flatten(G)`, and call `tree.unflatten(leaves)` inside."
+                )
+            raise TypeError(f"an exported function cannot take or return a {name}: {why}") from None
 
     return write
 

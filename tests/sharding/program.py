@@ -5,6 +5,7 @@ JSON for each: [name, "right"] or [name, what was wrong].
 """
 
 import functools
+import importlib.util
 import json
 import os
 import sys
@@ -195,6 +196,11 @@ def told():
         (ValueError, "outside of jit", lambda: jax.jit(lambda A: jsp.shard(A, mesh).data)(A)),
     )
     refused(cases)
+    leaves, tree = jax.tree.flatten(G)
+    program = jsp.export(lambda leaves, s: jsp.bfs(tree.unflatten(leaves), s))(leaves, 0)
+    exact(program.call(leaves, 0).levels, jsp.bfs(A, 0).levels)
+    if importlib.util.find_spec("flatbuffers"):
+        refused([(TypeError, "`tree.unflatten(leaves)`", jsp.export(lambda G: G)(G).serialize)])
     flawed = jax.jit(jsp.pagerank)(G.with_data(-G.data - 1))
     assert np.isnan(flawed.scores).all() and not flawed.converged
 

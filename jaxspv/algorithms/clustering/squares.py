@@ -12,6 +12,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend, reaching
 from ..._core.reductions import sum_in_double
 from ...graph import Graph
+from ...ops.write_rule.slots import chosen_slots
 from ...shapes import Float, Matrix
 from ..common.derivatives import constant
 from ..common.edges import degrees_without_loops, endpoints_of
@@ -155,7 +156,9 @@ def _paths(graph: Graph) -> Array:
 
         return each(*row(v), middle, *state)
 
-    def vertex(v, squares, count):
+    def vertex(k, squares, count):
+        v = read(order, k)
+
         def add(x, count):
             return (write(count, x, read(count, x) + 1),)
 
@@ -177,7 +180,8 @@ def _paths(graph: Graph) -> Array:
         return write(squares, v, read(squares, v) + at_v), count
 
     nothing = jnp.zeros(n, jnp.float32)
-    return each(0, n, vertex, nothing, nothing)[0]
+    order, size = chosen_slots(degree > 1, capacity=n, dtype=jnp.int32)  # not those without squares
+    return each(0, size, vertex, nothing, nothing)[0]
 
 
 @squares_of.register("columns")

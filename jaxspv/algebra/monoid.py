@@ -61,7 +61,7 @@ class Monoid(Algebraic):
             first term that equals it. Implies idempotent.
         by_segments: of tuples a faster `segment_reduce`, `(terms, segments, count)`, or None.
         whole: of tuples a faster `reduce`, of terms along the first axis, or None.
-        ordered: of tuples: `op` was seen not to commute.
+        ordered: of tuples: `op` was seen not to commute; None: not known (`check=False`).
 
     >>> import jaxspv as jsp, jax.numpy as jnp
     >>> jsp.monoids.max_, float(jsp.monoids.max_.reduce(jnp.array([1.0, 3.0, 2.0])))
@@ -78,7 +78,7 @@ class Monoid(Algebraic):
     selective: bool = static(default=False)
     by_segments: Callable[..., Any] | None = static(default=None)
     whole: Callable[..., Any] | None = static(default=None)
-    ordered: bool = static(default=False)
+    ordered: bool | None = static(default=False)
 
     def __post_init__(self):
         object.__setattr__(self, "op", as_binary(self.op))

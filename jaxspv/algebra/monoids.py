@@ -51,7 +51,8 @@ def monoid(
             that wins, in a gather, not through a scan of `op`. Implies `idempotent`.
         check: tries on random values whether `identity` fits and `op` is associative: of numbers
             without compilation, and it is enough that it is so for some of them (integers,
-            probabilities, those that are not negative, ...).
+            probabilities, those that are not negative, ...). Of tuples also whether `op` commutes,
+            which sums on a mesh ask for; without `check` they look when they come to it.
 
     Raises:
         TypeError: `op` is not callable, or not element by element; `identity` or `terminal` is no
@@ -87,7 +88,7 @@ def _of_tuples(op: BinaryOp, identity: Any, name: Any, idempotent: bool, check: 
             f"`op` must join two tuples or vectors like {identity!r}; {op!r} raises "
             f"{type(error).__name__}: {error}.".splitlines()[0]
         ) from error
-    ordered = False
+    ordered = None
     if check:
         samples = random_values(constant.value)
         _refuse(differing_law(op, constant.value, samples))

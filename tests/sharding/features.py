@@ -130,11 +130,28 @@ def ordered(G):
     """`add` that does not commute, a matrix that lacks entries."""
     ends = jnp.arange(5)
     cut = jax.jit(lambda i: jsp.from_edges(i, i, shape=(9, 9), nse=3))(ends)
-    chain = jsp.monoid(lambda p, q: (p[0] * q[0], p[0] * q[1] + p[1]), (1, 0))
-    ring, x = jsp.semiring(chain, lambda a, x: a), (jnp.ones(G.n), jnp.ones(G.n))
-    maps = G.with_data((G.data, G.data))
+    x, maps = (jnp.ones(G.n), jnp.ones(G.n)), G.with_data((G.data, G.data))
+
+    def ring(join, check):
+        zero = (1, 0) if join is chained else (0, 0)
+        return jsp.semiring(jsp.monoid(join, zero, check=check), lambda a, x: a)
+
+    def chained(p, q):
+        return p[0] * q[0], p[0] * q[1] + p[1]
+
+    def added(p, q):
+        return p[0] + q[0], p[1] + q[1]
+
+    def multiply(check):
+        return jsp.mxv(maps, x, ring(chained, check))
+
+    dense = np.asarray(G.unshard().todense())
+    for run in (jsp.mxv, jax.jit(jsp.mxv)):
+        np.testing.assert_allclose(run(maps, x, ring(added, False))[1], dense.sum(1), rtol=1e-5)
     cases = (
         (ValueError, "lacks entries", lambda: jsp.shard(cut, G.part.mesh)),
-        (NotImplementedError, "does not commute", lambda: jsp.mxv(maps, x, ring)),
+        (NotImplementedError, "does not commute", functools.partial(multiply, True)),
+        (NotImplementedError, "does not commute", functools.partial(multiply, False)),
+        (NotImplementedError, "does not commute", jax.jit(lambda: multiply(False))),
     )
     refused(cases)

@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..._core.eager.arrays import known_while_tracing
+from ..._core.tuples import commutes, random_values
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.graph import ShardedGraph
 from ...sharding.operation import mesh_op, refused, whole
@@ -40,11 +42,15 @@ def multiply(name: str, A: Any, x: Any, semiring: Any, options: dict[str, Any], 
     vertices."""
     backend = options.pop("backend", None)
     refused(f"{name} over tuples", options)
-    if semiring.add.ordered:
-        raise NotImplementedError(
-            f"{name} of a ShardedGraph joins terms in no order, and `add` of {semiring} does not "
-            "commute: call `unshard()`."
-        )
+    add = semiring.add
+    with known_while_tracing():
+        if add.ordered or (
+            add.ordered is None and not commutes(add.op, random_values(add.identity.value))
+        ):
+            raise NotImplementedError(
+                f"{name} of a ShardedGraph joins terms in no order, and `add` of {semiring} does "
+                "not commute (on random values): call `unshard()`."
+            )
     if is_sparse(x):
         raise NotImplementedError(f"{name} over tuples of a ShardedGraph takes a dense vector.")
     G, values = (A, A.data) if isinstance(A, ShardedGraph) else (A.places, A.values)

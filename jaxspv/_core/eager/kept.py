@@ -51,8 +51,9 @@ def keep_prepared(most: int) -> int:
     """Sets for how many matrices eager calls cache what they computed about them; default 16.
 
     An eager call on a bare matrix checks its weights (NaN, negative ones, their mean), compares it
-    with its transpose where a graph must be undirected, and converts other formats to CSR. All this
-    is cached for later calls on the same arrays while these live, for the matrices used last.
+    with its transpose where a graph must be undirected, converts other formats to CSR, and cuts an
+    acyclic pattern into levels for `closure`. All this is cached for later calls on the same arrays
+    while these live, for the matrices used last.
     Layouts are only made by `prepare` and held by the `Graph` that it returns. Inside of jit
     nothing is cached.
 

@@ -6,11 +6,14 @@ their loop is one `lax.scan`.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from ..._core.eager.arrays import known_while_tracing
+from ..._core.eager.kept import kept
 from ...formats.base import entries_on_host
 from ...formats.tuples import Tuples
 from ...ops.write_rule.on_host import is_listed
@@ -63,7 +66,18 @@ def entries(T: Tuples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def plan(T: Tuples) -> tuple[Pieces, int] | None:
-    """The pieces of a graph whose pattern is known, and how many levels; None: it has cycles."""
+    """The pieces of a graph whose pattern is known, and how many levels; None: it has cycles.
+
+    Kept for later eager calls on this pattern, of other values too.
+    """
+    if not T.in_order:
+        return _planned(T)
+    arrays = tuple(x for x in jax.tree.leaves(T.places) if x is not T.places.data)
+    key = "pieces of closures", jax.tree.structure(T.places)
+    return kept(arrays, key, functools.partial(_planned, T))
+
+
+def _planned(T: Tuples) -> tuple[Pieces, int] | None:
     with known_while_tracing():
         order = topological_sort(T.places)
         if not bool(order.acyclic):

@@ -10,6 +10,7 @@ import scipy.sparse.csgraph as csgraph
 
 import jaxspv as jsp
 from jaxspv._core.eager import kept
+from jaxspv.algorithms.closure import pieces
 from jaxspv.algorithms.common import undirected, weights
 from jaxspv.graph import as_graph
 
@@ -45,6 +46,24 @@ def test_weights_are_looked_at_once_and_results_are_those_of_a_prepared_graph(lo
     assert len(looked) == 1
     jsp.sssp(A.with_data(2 * A.data), 0)
     assert len(looked) == 2
+
+
+def test_a_pattern_is_cut_for_closures_once(monkeypatch):
+    cut, count = pieces.cut, []
+    monkeypatch.setattr(pieces, "cut", lambda *of: (count.append(1), cut(*of))[1])
+    A = matrix()
+    other = jsp.from_edges(TAIL, HEAD + 1, np.arange(5.0), shape=(6, 6))
+    others = A, A.with_data(A.data + 2), A.T, other
+    for number, B in zip((1, 1, 2, 3), others, strict=True):
+        for source in (0, 3):
+            want = csgraph.dijkstra(B.to_scipy(), indices=source)
+            np.testing.assert_array_equal(jsp.closure(B, start=source).x, want)
+        assert len(count) == number
+    jax.jit(lambda: jsp.closure(A, start=0))()
+    assert len(count) == 4  # what is traced is not kept
+    del A, B, other, others
+    gc.collect()
+    assert not kept.KEPT.entries
 
 
 def test_a_matrix_is_compared_with_its_transpose_once(monkeypatch):

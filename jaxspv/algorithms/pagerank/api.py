@@ -106,20 +106,25 @@ def pagerank(
         graph = graph.astype(jnp.float32)
     if graph.n == 0:
         raise ValueError("pagerank needs at least one vertex.")
-    if "pagerank" not in graph.layouts or not on_gpu(graph.data):  # a look would wait for a GPU
+    links = graph.layouts.get("pagerank")
+    seen = links is None or not on_gpu(graph.data)  # a look would wait for a GPU
+    if seen:
         check_strength(graph)
     p = checked_personalization(personalization, graph.n, graph.dtype, graph.exists)
     operands = checked_numbers(damping, tol, max_iterations, min_iterations, graph.dtype)
     found = finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
-    links = graph.layouts.get("pagerank")
-    return found if links is not None and links.ones else checked_scores(found, graph.out)
-
-
-def checked_scores(found: PageRank, A: Any) -> PageRank:
-    """NaN, and not converged, if a traced weight is refused."""
-    if is_concrete(A.data):
+    if links is not None:
+        seen |= links.kernel is not None  # by `prepare`; without it values may be new
+    ones = links is not None and links.ones
+    if ones or (seen and is_concrete(graph.data)):
         return found
-    bad = refused(A.data, A.indptr)
+    return _checked_scores(found, graph.data, graph.out.indptr)
+
+
+@jax.jit
+def _checked_scores(found: PageRank, weights: Array, indptr: Array) -> PageRank:
+    """NaN, and not converged, if a weight, not looked at before, is refused."""
+    bad = refused(weights, indptr)
     scores = jnp.where(bad, jnp.nan, found.scores)
     return found._replace(scores=scores, converged=found.converged & ~bad)
 

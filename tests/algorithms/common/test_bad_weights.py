@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse.csgraph
 
 import jaxspv as jsp
+from jaxspv.algorithms.pagerank import api as jsp_pagerank
 
 pytestmark = pytest.mark.fast
 
@@ -140,6 +141,16 @@ def test_traced_weights_that_are_refused_give_nan(backend):
         for value in VALUES.values():
             assert is_nan(run(one_edge(value))), (name, value)
         assert is_nan(run(KARATE.with_data(-KARATE.data))), name
+
+
+def test_new_weights_of_a_graph_on_a_gpu_are_looked_at_there(monkeypatch):
+    G = jsp.prepare(KARATE, for_="pagerank")
+    monkeypatch.setattr(jsp_pagerank, "on_gpu", lambda _: True)  # where no call waits for a look
+    for value in VALUES.values():
+        assert is_nan(jsp.pagerank(G.with_data(one_edge(value).data)))
+    want = nx.pagerank(nx.karate_club_graph())
+    found = jsp.pagerank(G.with_data(2 * KARATE.data)).scores
+    np.testing.assert_allclose(found, [want[v] for v in range(34)], atol=1e-5)
 
 
 def test_traced_weights_that_are_refused_give_nan_in_triangles_alone():

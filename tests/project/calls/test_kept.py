@@ -1,5 +1,6 @@
 """What eager calls keep of bare matrices: once, while the arrays live, never in a trace."""
 
+import functools
 import gc
 
 import jax
@@ -59,7 +60,7 @@ def test_a_pattern_is_cut_for_closures_once(monkeypatch):
             want = csgraph.dijkstra(B.to_scipy(), indices=source)
             np.testing.assert_array_equal(jsp.closure(B, start=source).x, want)
         assert len(count) == number
-    jax.jit(lambda: jsp.closure(A, start=0))()
+    jax.jit(functools.partial(jsp.closure, A, start=0))()
     assert len(count) == 4  # what is traced is not kept
     del A, B, other, others
     gc.collect()

@@ -18,11 +18,7 @@ HELD = ("parents", "vertices")  # columns that hold vertices
 
 
 def check_output(path: str | None) -> None:
-    """Before any work is done: whether a table can be written there.
-
-    Raises:
-        ValueError: the suffix is not known, the folder is not there, or what writes it is missing.
-    """
+    """Before any work is done: whether a table can be written there."""
     if path is None:
         return
     if not path.endswith(SUFFIXES):
@@ -32,11 +28,7 @@ def check_output(path: str | None) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Before any work is done: whether a file can be written.
-
-    Raises:
-        ValueError: it is a directory, its folder does not exist, or permission lacks.
-    """
+    """Before any work is done: whether a file can be written."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise ValueError(f"{path} is a directory, not a file to write.")
@@ -53,10 +45,7 @@ def check_reader(path: str) -> None:
 
 
 def save_table(args: argparse.Namespace, **columns: Any) -> None:
-    """Writes one array a name to `--output`; a row a vertex in tables, with the vertex in front.
-
-    Vertices are written by their names where the graph has them, an absent one as nothing.
-    """
+    """Writes an array a name to `--output`, vertices by their names, an absent one as nothing."""
     path, names = args.output, args.names
     if path is None:
         return

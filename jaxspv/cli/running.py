@@ -23,12 +23,7 @@ from .support import out_degrees, reached_edges, timed, what_ran
 
 
 class Run:
-    """The graph of a command, and the algorithm that is timed on it.
-
-    Attributes:
-        A: the matrix of the file.
-        G: its graph, prepared for `purposes`.
-    """
+    """A command's matrix `A`, its graph `G`, prepared for `purposes`, and a timed call."""
 
     def __init__(self, args: argparse.Namespace, *purposes: str):
         if args.repeat < 1:
@@ -71,10 +66,7 @@ class Run:
     def report(
         self, result: Any, found: dict[str, Any], traversed: int, **columns: Any
     ) -> dict[str, Any]:
-        """What every algorithm prints: graph, findings, times, speed, and what ran.
-
-        The speed is that of the edges `traversed`; columns: of the table for `--output`.
-        """
+        """Graph, findings, times, speed over edges `traversed`, plan; columns: for `--output`."""
         save_table(self.args, **columns)
         ms = self.timing.median_ms
         return {

@@ -147,8 +147,7 @@ def trials() -> dict[str, Trial]:
 
 @functools.cache
 def _drawn() -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of the edges of the largest graph. Drawn on the host: on a GPU each size of a graph
-    is a program to compile."""
+    """The largest graph's edges, drawn on the host: a GPU would compile a program for each size."""
     rng, edges = np.random.default_rng(0), LEAST << SCALE
     head, tail = np.zeros((2, edges), np.int32)
     for _ in range(SCALE):

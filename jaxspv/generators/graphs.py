@@ -69,11 +69,7 @@ def rmat(
 
 
 def check_odds(a: float, b: float, c: float) -> None:
-    """Nothing, if these are odds of three of the four quadrants.
-
-    Raises:
-        ValueError: they are not.
-    """
+    """Refuses numbers that are no odds of three of the four quadrants."""
     if min(a, b, c, 1 - a - b - c) < 0:
         raise ValueError(f"`a`, `b`, `c` must be odds of sum at most 1; got {a}, {b}, {c}.")
 
@@ -241,14 +237,7 @@ def _unrank(k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def simple_graph(
     head: Any, tail: Any, n: int, *, symmetric: bool = True, format: str = "csr"
 ) -> Any:
-    """The graph of an edge list without self loops and repetitions; every value 1 (float32).
-
-    Args:
-        head, tail: int (edges,) in [0, n), on the device or the host; sorted where they are.
-        n: number of vertices.
-        symmetric: store both directions of every edge.
-        format: name of the format.
-    """
+    """The float32 graph of edges without loops and repetitions; symmetric: both ways."""
     if format not in FORMATS:
         raise ValueError(f"`format` must be one of {sorted(FORMATS)}; got {format!r}.")
     if on_accelerator(head, tail):
@@ -281,12 +270,7 @@ def _compact(row, col, keep, count):
 
 
 def check_size(name: str, value: Any, limit: int) -> None:
-    """Nothing, if the value of an argument is an integer in [0, limit].
-
-    Raises:
-        TypeError: it is no integer.
-        ValueError: it is out of range.
-    """
+    """Refuses the value of an argument that is no integer in [0, limit]."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"`{name}` must be an integer; got {value!r}.")
     if not 0 <= value <= limit:
@@ -294,11 +278,7 @@ def check_size(name: str, value: Any, limit: int) -> None:
 
 
 def check_key(key: Any) -> Any:
-    """`key`, if it is one JAX key (of `jax.random.key`, or the older `jax.random.PRNGKey`).
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """`key`, if it is one JAX key (of `jax.random.key`, or the older `jax.random.PRNGKey`)."""
     dtype, shape = getattr(key, "dtype", None), getattr(key, "shape", None)
     if dtype is not None:
         if jnp.issubdtype(dtype, jax.dtypes.prng_key) and shape == ():

@@ -45,16 +45,7 @@ class Header:
     lines: int
 
     def check(self, path: pathlib.Path, *, compressed: bool) -> None:
-        """Nothing, if the file at `path` is long enough for what it claims.
-
-        Args:
-            path: the file, `.gz` where it is compressed.
-            compressed: the matrix will have an offset a row or column.
-
-        Raises:
-            ValueError: there are fewer bytes than entries need, or so many rows that their offsets
-                would take far more memory than the file has bytes.
-        """
+        """Refuses a file with fewer bytes than its entries need, or far fewer than its offsets."""
         size = path.stat().st_size * (INFLATES if path.name.endswith(".gz") else 1)
         least = 2 if self.layout == "array" else 4 if self.field == "pattern" else 6  # "1 1 1\n"
         if self.entries * least > size + 1:
@@ -71,11 +62,7 @@ class Header:
 
 
 def read_header(file: Any) -> Header:
-    """The header of an opened file (bytes).
-
-    Raises:
-        ValueError: it is no Matrix Market file of a matrix, or the line of sizes is broken.
-    """
+    """The header of an opened file (bytes)."""
     words = file.readline(LONGEST_LINE).decode("latin-1").lower().split()
     if len(words) != 5 or words[0] != "%%matrixmarket" or words[1] != "matrix":
         raise ValueError("it lacks the banner `%%MatrixMarket matrix ...`")
@@ -125,14 +112,7 @@ def read_entries(file: Any, header: Header) -> Columns:
 
 
 def parsed(block: bytes, header: Header, line: int) -> Columns:
-    """The entries of whole lines, as they are there; of an array just the values.
-
-    Args:
-        line: the number of the first one.
-
-    Raises:
-        ValueError: a line is wrong; the message has its number and what it is.
-    """
+    """The entries of whole lines, of an array the values; line: the number of the first."""
     text = block.decode("ascii", "replace")  # NumPy refuses what replaces others
     lines = text.replace("D", "E").replace("d", "e").split("\n")  # Fortran's exponents
     try:
@@ -201,14 +181,7 @@ def opposite(values: np.ndarray) -> np.ndarray:
 def summed(
     row: np.ndarray, col: np.ndarray, values: np.ndarray, shape: tuple[int, int] | None, dtype: Any
 ) -> Columns:
-    """The entries; those at one place added in 64 bits where integers may be too narrow for sums.
-
-    Args:
-        dtype: what the sums will be held in; None: what they need.
-
-    Raises:
-        ValueError: a sum needs more than 64 bits.
-    """
+    """The entries; those at one place added, integers in 64 bits if sums may need them."""
     held: Any = np.float64 if dtype is None else dtype
     narrow = np.dtype(held).kind in "iu"
     most = np.iinfo(held if narrow else np.int32).max

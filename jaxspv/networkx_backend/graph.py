@@ -99,11 +99,7 @@ class ConvertedGraph:
         return self.memo[key]
 
     def weights(self, attribute: str | None, default: Any = 1) -> np.ndarray:
-        """(entries,) the numbers under an attribute; None: ones.
-
-        Raises:
-            NotImplementedError: some value is no number that float64 holds.
-        """
+        """(entries,) the numbers under an attribute; None: ones."""
         if attribute is None:
             return np.ones(len(self.row), np.int64)
         if attribute not in self.values:
@@ -115,12 +111,7 @@ class ConvertedGraph:
         return self.values[attribute]
 
     def induced(self, nodes: np.ndarray, entries: np.ndarray | None = None) -> ConvertedGraph:
-        """The subgraph of some vertices, and of some entries between them.
-
-        Args:
-            nodes: (n,) bool.
-            entries: (entries,) bool; None: all.
-        """
+        """The subgraph of vertices (n,) bool, and entries (entries,) bool between them."""
         kept = nodes[self.row] & nodes[self.col]
         where = np.flatnonzero(kept if entries is None else kept & entries)
         place = np.cumsum(nodes, dtype=np.int32) - 1

@@ -97,11 +97,7 @@ def setting(name: str) -> Any:
 
 
 def arguments_of(name: str, args: tuple, kwargs: dict) -> dict[str, Any]:
-    """The arguments of a call by their names in NetworkX, defaults filled in.
-
-    Raises:
-        TypeError: they are not those of the function.
-    """
+    """The arguments of a call by their names in NetworkX, defaults filled in."""
     positional, defaults, needed = _parameters(name)
     given = dict(zip(positional, args, strict=False))
     wrong = (kwargs.keys() & given.keys()) | (kwargs.keys() - defaults.keys() - {*positional})

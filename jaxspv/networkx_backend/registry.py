@@ -55,10 +55,7 @@ class _Here:
 
 
 def composed(names: str) -> None:
-    """Enters NetworkX's own functions, with those of this backend in place of what they call.
-
-    They must do no more with a graph than call functions that are entered already.
-    """
+    """Enters NetworkX's own functions, which only call functions that are entered already."""
     for name in names.split():
         own: Any = vars(backends)["_registered_algorithms"][name].orig_func
         known = {**own.__globals__, **FUNCTIONS, "nx": _Here()}

@@ -14,11 +14,7 @@ BLUE, ORANGE, GREY = "#2166ac", "#d95f0e", "#8a939d"
 
 
 def axes_or_new(ax: Any) -> Any:
-    """`ax`, or the axes of a new figure of pyplot.
-
-    Raises:
-        ImportError: matplotlib is not installed; says how to.
-    """
+    """`ax`, or the axes of a new figure of pyplot."""
     if ax is not None:
         return ax
     try:
@@ -46,12 +42,7 @@ def legend_above(ax: Any) -> None:
 
 
 def entries_on_host(A: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
-    """Rows and columns of the stored entries, and the shape.
-
-    Raises:
-        TypeError: A is no sparse matrix or graph.
-        ValueError: A is traced: a picture needs values.
-    """
+    """Rows and columns of the stored entries, and the shape."""
     A = A.out if isinstance(A, Graph) else A
     if not isinstance(A, SparseMatrix):
         raise TypeError(f"`A` must be a sparse matrix or a Graph; got {type(A).__name__}.")

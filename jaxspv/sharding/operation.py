@@ -30,11 +30,7 @@ def spread(G: ShardedGraph, *operands: Any, **static: Any) -> list[str]:
 
 
 def refused(name: str, given: dict[str, Any]) -> None:
-    """Refuses options that a function does not support for a sharded graph.
-
-    Raises:
-        NotImplementedError: one of the options is given.
-    """
+    """Refuses options that a function does not support for a sharded graph."""
     for option, value in given.items():
         if not (value is None or value is False or isinstance(value, str) and value == "auto"):
             raise NotImplementedError(

@@ -24,19 +24,7 @@ SOURCES = 32  # a word
 def search_sources(
     graph: Adjacency, sources: Array, *, parents: bool = True
 ) -> tuple[Array, Array | None]:
-    """Breadth-first search from every one of `sources`, which may be out of range.
-
-    Every level combines the words of all in-neighbours by `or`: O(nse) a level, no atomics. Words
-    of 32 sources come one after the other.
-
-    Args:
-        graph: as for `search`; with its in-edges, or they are made here by a sort.
-        sources: (count,) int32.
-        parents: whether to compute them, the smallest of several, static.
-
-    Returns:
-        levels (count, n) int32, -1 where unreached; parents the same, or None.
-    """
+    """Levels (count, n), -1 where unreached; smallest parents or None. O(nse) a level and word."""
     n = graph.n
     if n == 0 or graph.indices.shape[0] == 0:
         return lax.map(lambda source: search(graph, source, parents=parents)[:2], sources)
@@ -48,10 +36,7 @@ def search_sources(
 
 
 def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
-    """`search(sources)` where it takes at most 32 of them: words of 32 after each other.
-
-    A leaf of the result has a row for each source, or is one number for all of a word.
-    """
+    """`search(sources)` for words of 32 after each other; leaves: a row a source, or a number."""
     count = sources.shape[0]
     if 0 < count <= SOURCES:
         result = search(sources)

@@ -233,12 +233,7 @@ def _sent(hubs: Array, graph: Graph) -> Array:
 
 
 def _numbers(G: Any, algorithm: str, weighted: bool) -> Graph:
-    """The graph with floats of 32 bits or more for values: weights, or ones.
-
-    Raises:
-        TypeError: weights are complex.
-        ValueError: there is no vertex, or a concrete weight is infinite or NaN.
-    """
+    """The graph with floats of 32 bits or more for values: weights, or ones."""
     graph = as_graph(G, algorithm, ("mxv",))
     if graph.n == 0:
         raise ValueError(f"{algorithm} needs at least one vertex.")
@@ -291,10 +286,7 @@ def _repeat(
     least: Any,
     limit: Array,
 ) -> tuple[Array, Array, Array]:
-    """x after steps until the L1 change is below `least`: (x, steps, whether it was).
-
-    Its derivative is that of the solution of `x = step(x, graph, *params)`.
-    """
+    """The solution of `x = step(x, graph, *params)`, steps, whether the change is below `least`."""
     fixed = lax.stop_gradient((graph, *params))
 
     def again(state):

@@ -19,11 +19,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def refuse_names(argument: str, value: Any) -> None:
-    """Raises an error if a vertex is given by its name.
-
-    Raises:
-        TypeError: it is text, or a list or array of texts.
-    """
+    """Raises an error if a vertex is given by its name."""
     if isinstance(value, np.ndarray):
         listed = value.ravel()[:1].tolist() if value.dtype.kind in "USO" else []
     else:
@@ -55,14 +51,7 @@ def elsewhere(**here: str) -> Callable[[_F], _F]:
 
 
 def check_source(source: Any, n: int, argument: str = "source") -> Any:
-    """`source` as int32, out-of-range values mapped to n (nothing is reached from there).
-
-    argument: what errors call it.
-
-    Raises:
-        TypeError: it is not an integer or an array of them.
-        ValueError: a concrete value is out of [0, n), or the array has more than one axis.
-    """
+    """`source` as int32, n where it is out of range: nothing is reached from there."""
     if type(source) is int and 0 <= source < n:  # most eager calls
         return np.asarray(source, np.int32)
     refuse_names(argument, source)
@@ -83,12 +72,7 @@ def check_source(source: Any, n: int, argument: str = "source") -> Any:
 
 
 def check_vertex(vertex: Any, n: int, argument: str) -> Any:
-    """`check_source` of one vertex.
-
-    Raises:
-        TypeError: it is not an integer.
-        ValueError: a concrete one is out of [0, n), or it is an array of them.
-    """
+    """`check_source` of one vertex."""
     vertex = check_source(vertex, n, argument)
     if vertex.ndim:
         raise ValueError(f"`{argument}` must be one vertex; got shape {vertex.shape}.")
@@ -96,12 +80,7 @@ def check_vertex(vertex: Any, n: int, argument: str) -> Any:
 
 
 def vertex_labels(labels: Any, n: int) -> jax.Array:
-    """`labels` as int32, those outside of [0, n) mapped to n.
-
-    Raises:
-        TypeError: they are no integers.
-        ValueError: they are not one a vertex.
-    """
+    """`labels` as int32, those outside of [0, n) mapped to n."""
     labels = checked_indices("labels", labels)
     if labels.shape != (n,):
         raise ValueError(f"`labels` must have shape ({n},); got {labels.shape}.")

@@ -63,9 +63,6 @@ def without_negative_cycle(result: _R, algorithm: str) -> _R:
     """`result`; raises an error for a negative cycle if `converged` of an eager one is False.
 
     Immediately on a CPU; on a GPU when `finished` reads the status.
-
-    Raises:
-        NegativeCycleError: a negative cycle can be reached.
     """
     converged: Any = result.converged  # pyright: ignore[reportAttributeAccessIssue]
     if not is_eager(converged):
@@ -90,11 +87,7 @@ def _error(algorithm: str, *, cycle: bool) -> Exception:
 
 
 def look(most: int = MOST) -> None:
-    """Reads the statuses of earlier calls that have ended; waits for the oldest beyond `most`.
-
-    Raises:
-        RuntimeError, NegativeCycleError: as `finished` and `without_negative_cycle`.
-    """
+    """Reads the statuses of earlier calls that have ended; waits for the oldest beyond `most`."""
     while _OPEN:
         ready = _ready()
         if len(ready) > 1 and not np.asarray(_any_bad((ready * TOGETHER)[:TOGETHER])):

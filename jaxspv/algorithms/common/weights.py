@@ -17,11 +17,7 @@ from ...graph import Graph, arrays_of
 
 
 def with_real_weights(graph: Graph, algorithm: str) -> Graph:
-    """The graph itself.
-
-    Raises:
-        TypeError: its weights are complex.
-    """
+    """The graph itself; refuses complex weights."""
     if graph.dtype.kind == "c":
         raise TypeError(
             f"`{algorithm}` takes real weights; got {graph.dtype}. Make some of them, as by "
@@ -71,10 +67,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(graph: Graph) -> Facts:
-    """The facts of a graph with concrete weights: in NumPy, of a large one on a GPU one program.
-
-    Looked up once for eager calls on the same arrays.
-    """
+    """The facts of concrete weights, cached: in NumPy, of many on a GPU in one program."""
     graph = with_real_weights(graph, "prepare")
     if graph.nse == 0:
         return Facts(np.zeros((), graph.dtype)[()], -1, -1, -1, True, 1.0, None)
@@ -103,14 +96,7 @@ def _found(graph: Graph) -> Facts:
 
 
 def check_weights(graph: Graph, *, negative: bool = False, infinite: bool = False) -> None:
-    """Looks at concrete weights.
-
-    Args:
-        negative, infinite: whether such weights are allowed.
-
-    Raises:
-        ValueError: a weight is NaN, or one that is not allowed.
-    """
+    """Refuses concrete weights that are NaN, or negative or infinite unless that is allowed."""
     if not is_concrete(graph.data):
         return
     facts = facts_of(graph)

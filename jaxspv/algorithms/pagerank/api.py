@@ -132,11 +132,7 @@ def _checked_scores(found: PageRank, weights: Array, indptr: Array) -> PageRank:
 def checked_numbers(
     damping: Real, tol: Real, max_iterations: Count, min_iterations: Count, dtype: Any
 ) -> tuple[Any, ...]:
-    """The four as arrays.
-
-    Raises:
-        ValueError: `damping` is out of [0, 1], a number of iterations negative, or one is an array.
-    """
+    """The four as arrays."""
     numbers: Any = (damping, tol, max_iterations, min_iterations, np.dtype(dtype))
     if all(type(v) in (int, float) for v in numbers[:4]) and is_eager():
         usual: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]

@@ -65,11 +65,7 @@ def _strength_on_host(graph: Graph) -> Array:
 
 
 def check_strength(graph: Graph) -> None:
-    """Looks at concrete weights, and at their sums: of the scores over them much must be left.
-
-    Raises:
-        ValueError: a weight is NaN, infinite or negative, or the sum of a row is too large.
-    """
+    """Refuses concrete weights that are not finite and >= 0, and too large sums of rows."""
     if is_concrete(graph.data):
         kept(arrays_of(graph), "strength", functools.partial(_check_strength, graph))
 

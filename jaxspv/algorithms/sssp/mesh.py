@@ -145,8 +145,7 @@ def tree_of(local: Local, length: Array, source: Array) -> Array:
 
 
 def _carriers(local: Local, source: Array, distances: Array) -> Array:
-    """(n,) the predecessor of each vertex on the path of its derivative, itself if it has none: the
-    smallest strictly nearer tight one; if a vertex has none of these, the tree of a search."""
+    """(n,) each vertex's predecessor on the path of its derivative; itself if it has none."""
     length = local.piece(distances)
     before, after, tight = _tight(local, length)
     first = least_tail(local, tight & (before < after))

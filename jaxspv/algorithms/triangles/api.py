@@ -123,10 +123,7 @@ def _dot(graph):
 
 
 def upward_edges(A: CSR) -> CSR:
-    """The int32 CSR of the edges of A to a vertex of higher (degree, number), at most half of them.
-
-    Degrees count stored entries. Without self loops; duplicates are not looked for.
-    """
+    """The int32 CSR of the edges to a vertex of higher (degree, number), without self loops."""
     n, capacity = A.shape[0], A.nse // 2 if A.unique else A.nse
     row, col = A.rowcol()
     degree = jnp.diff(A.indptr)

@@ -81,10 +81,7 @@ def _in_blocks(G) -> str | None:
 
 @op.register("ring", refuse=_in_blocks)
 def _ring(G):
-    """As many steps as devices; in each the rows of one visit another.
-
-    Whether the pattern is symmetric is not checked; where in- and out-degrees differ, `overflow`.
-    """
+    """As many steps as devices; in each the rows of one visit another."""
     return Triangles(*on_mesh(_count, G))
 
 

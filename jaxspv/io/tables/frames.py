@@ -33,11 +33,7 @@ def new_numbers() -> Numbers:
 def numbered(
     tails: Sequence[Hashable], heads: Sequence[Hashable], known: Numbers | Labels
 ) -> Int[np.ndarray, "2 edges"]:
-    """The numbers of both columns; new names are added to a dictionary.
-
-    Raises:
-        ValueError: a name is not among the labels.
-    """
+    """The numbers of both columns; new names are added to a dictionary."""
     both = itertools.chain.from_iterable(zip(tails, heads, strict=True))
     if isinstance(known, Labels):
         found = known.vertices(both)
@@ -49,12 +45,7 @@ def numbered(
 def ends_of(
     tails: Shaped[np.ndarray, " edges"], heads: Shaped[np.ndarray, " edges"], labels: bool | Labels
 ) -> tuple[Int[np.ndarray, " edges"], Int[np.ndarray, " edges"], Labels | None]:
-    """The vertices of both columns and the labels, which True finds and False does without.
-
-    Raises:
-        TypeError: `labels` is something else.
-        ValueError: a name is missing or not among `labels`; without labels: no integers.
-    """
+    """The vertices of both columns and the labels, which True finds and False does without."""
     if not isinstance(labels, bool | Labels):
         raise TypeError(f"`labels` must be True, False or Labels; got {labels!r}.")
     if labels is False:
@@ -86,11 +77,7 @@ def ends_of(
 def values_of(
     values: Shaped[np.ndarray, " edges"] | None, edges: int, dtype: Any
 ) -> Shaped[np.ndarray, " edges"]:
-    """The values in their dtype, float32 for None; ones for None.
-
-    Raises:
-        ValueError: they are no numbers, or the dtype does not hold one: see `in_dtype`.
-    """
+    """The values in their dtype, float32 for None; ones for None."""
     dtype = np.dtype(np.float32 if dtype is None else dtype)
     if values is None:
         return np.ones(edges, dtype)
@@ -226,12 +213,7 @@ def to_table(
 
 
 def column_of(frame: Any, name: str) -> np.ndarray:
-    """One column of a table as an array.
-
-    Raises:
-        ValueError: there is none of that name.
-        TypeError: `frame` is no table.
-    """
+    """One column of a table as an array."""
     library = type(frame).__module__.partition(".")[0]
     if hasattr(frame, "__arrow_c_stream__") and library not in BY_NAME:
         frame = required("pyarrow", f"a table of {library}").table(frame)
@@ -254,12 +236,7 @@ def column_of(frame: Any, name: str) -> np.ndarray:
 
 
 def read_parquet(path: str | os.PathLike[str], columns: Sequence[str | int | None]) -> list[Any]:
-    """The columns of a Parquet or Feather file, by name or number; None for None.
-
-    Raises:
-        ImportError: pyarrow is not installed.
-        ValueError: there is no such column; names those that there are.
-    """
+    """The columns of a Parquet or Feather file, by name or number; None for None."""
     required("pyarrow", f"a file such as {os.path.basename(path)}")
     if str(path).endswith(".parquet"):
         kind = importlib.import_module("pyarrow.parquet")

@@ -37,10 +37,7 @@ def bits(key: Any, shape: tuple[int, ...]) -> Array:
 
 
 def below(draw: Array, bound: Array) -> Array:
-    """`floor(draw bound / 2^32)`, int32: uniform in [0, bound) up to bound / 2^32.
-
-    In halves of 16 bits: there is no product of 64.
-    """
+    """`floor(draw bound / 2^32)`, int32, without a product of 64 bits: uniform in [0, bound)."""
     bound = bound.astype(jnp.uint32)
     low, high = draw & 0xFFFF, draw >> 16
     small, large = bound & 0xFFFF, bound >> 16
@@ -184,11 +181,7 @@ def sample_neighbors(
 
 
 def _by_rows(G: Any) -> tuple[Graph, Array | None, int]:
-    """`G` as a Graph; for its slots those of G, None: they are the same; how many G has.
-
-    Raises:
-        ValueError: G lists a place twice, so that no slot holds its value.
-    """
+    """`G` as a Graph; for its slots those of G, None: they are the same; how many G has."""
     A = G.out if isinstance(G, Graph) else G if isinstance(G, SparseMatrix) else ours(G)
     if not isinstance(A, SparseMatrix) or (is_plain(A) and A.row_sorted):
         graph = as_graph(G, "`sample_neighbors`", ())
@@ -212,12 +205,7 @@ def _by_rows(G: Any) -> tuple[Graph, Array | None, int]:
 
 
 def check_nodes(name: str, nodes: Any, n: int) -> Array:
-    """Vertices as int32, n where they are traced and out of range.
-
-    Raises:
-        TypeError: they are no integers.
-        ValueError: a concrete one is not in [0, n]; n itself is where there is no vertex.
-    """
+    """Vertices as int32 in [0, n], n itself where there is no vertex."""
     refuse_names(name, nodes)
     array = checked_indices(name, nodes)
     if is_concrete(array):

@@ -13,13 +13,7 @@ from ..partition import Partition
 
 
 class LocalEdges(NamedTuple):
-    """The edges of one process.
-
-    Attributes:
-        row, col: (edges,) integers.
-        data: (edges,) the values.
-        exact: sums of integers at one place that their dtype does not hold are refused.
-    """
+    """The edges of one process; exact: sums of integers that do not fit their dtype are refused."""
 
     row: np.ndarray
     col: np.ndarray
@@ -28,13 +22,7 @@ class LocalEdges(NamedTuple):
 
 
 class Agreed(NamedTuple):
-    """The sizes that all processes agreed on.
-
-    Attributes:
-        n: vertices.
-        capacity: slots for edges on each device.
-        total: edges of all processes.
-    """
+    """All processes' vertices, slots for edges on each device, and edges."""
 
     n: int
     capacity: int
@@ -42,11 +30,7 @@ class Agreed(NamedTuple):
 
 
 def local_devices(part: Partition) -> list[tuple[int, int]]:
-    """The places (i, j) of the partition that lie on devices of this process.
-
-    Raises:
-        ValueError: a place lies on devices of several processes, or none on those of this.
-    """
+    """The places (i, j) of the partition that lie on devices of this process."""
     holders: dict[tuple[int, int], set[int]] = {}
     for device, (i, j) in part.sharding.devices_indices_map(part.grid).items():
         holders.setdefault((i.start or 0, j.start or 0), set()).add(device.process_index)

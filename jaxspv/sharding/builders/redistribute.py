@@ -106,8 +106,7 @@ def _everyone(part: Partition, order):
 
 
 def _programs(part: Partition, body: Any, given: int, whole: tuple[bool, ...]) -> Any:
-    """`body` on every device: its first `given` operands are sharded, the rest whole on each, as
-    are the results that `whole` says."""
+    """`body` on every device; its first `given` operands are sharded, the rest and `whole` not."""
     everywhere = PartitionSpec()
 
     def run(*operands):
@@ -133,8 +132,7 @@ def _programs(part: Partition, body: Any, given: int, whole: tuple[bool, ...]) -
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _addressed(part, directed, row, col, *data):
-    """On each device its edges as local rows, columns (and values) in the order of their devices,
-    where each device's begin, its piece; and everywhere how many go from where to where."""
+    """A device's edges by owner, where each owner's begin, its piece; all counts, everywhere."""
     R, C = part.grid
     n, P = part.n, R * C
 
@@ -170,8 +168,7 @@ def _addressed(part, directed, row, col, *data):
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _joined(part, how, dup, rounds, counts, bounds, *edges):
-    """The entries of each device, sorted, in `capacity` slots; the largest number of them; and if
-    `exact` whether a sum of integers is wrong."""
+    """Each device's sorted entries in `capacity` slots; the most; if a sum of integers is wrong."""
     (rows, cols), (capacity, chunk, exact) = part.block_shape, how
 
     def body(bounds, row, col, *rest):

@@ -124,10 +124,7 @@ def flow_hierarchy(G, weight=None):
 
 
 def _edges(G: ConvertedGraph, weight: str, ignore_nan: bool, *, most: bool) -> np.ndarray:
-    """The entries of the forest by weight: of equal ones that come first in `G.edges`.
-
-    The ranks of the edges, which all differ, are the weights that the forest is taken by.
-    """
+    """The entries of the forest by weight, of equal ones as in `G.edges`: by ranks that differ."""
     if G.is_directed():
         raise nx.NetworkXNotImplemented("not implemented for directed type")
     entries = np.flatnonzero(G.row < G.col)

@@ -88,8 +88,7 @@ def tuned(device: Device, trials: Mapping[str, Trial], measure: Measure) -> dict
 def best(
     name: str, trial: Trial, measure: Measure
 ) -> tuple[Any, dict[tuple[str, Hashable], float]]:
-    """The value of the least geometric mean of times, and the times by (case, form). The usual
-    value stays where that is faster by less than TIE."""
+    """The value of least geometric mean of times, or the usual one within TIE; all times."""
     ready: dict[tuple[str, Hashable], Callable[[], float]] = {}
     usual, cases = getattr(Constants(), name), trial.cases()
     values = dict.fromkeys((usual, *trial.values))

@@ -18,7 +18,7 @@ from .._core.eager.arrays import on_accelerator
 from .._core.platforms import default_promotion
 from ..construct.edges import sort_pairs, unique_host
 from ..construct.from_arrays import as_format
-from ..formats import COO, FORMATS
+from ..formats import COO
 from ..shapes import Key
 
 
@@ -58,9 +58,7 @@ def rmat(
     >>> rmat(jax.random.key(0), 6, 4).shape
     (64, 64)
     """
-    check_size("scale", scale, 30)
-    check_size("edge_factor", edge_factor, 2**31 - 1)
-    check_odds(a, b, c)
+    check_rmat(scale, edge_factor, a, b, c)
     edges = edge_factor << scale
     if edges * (2 if symmetric else 1) >= 2**31 - 1:
         raise ValueError(f"{edges} edges need int64 indices: lower `scale` or `edge_factor`.")
@@ -68,8 +66,10 @@ def rmat(
     return simple_graph(head, tail, 1 << scale, symmetric=symmetric, format=format)
 
 
-def check_odds(a: float, b: float, c: float) -> None:
-    """Refuses numbers that are no odds of three of the four quadrants."""
+def check_rmat(scale: Any, edge_factor: Any, a: float, b: float, c: float) -> None:
+    """Refuses sizes of an R-MAT graph, and numbers that are no odds of three of four quadrants."""
+    check_size("scale", scale, 30)
+    check_size("edge_factor", edge_factor, 2**31 - 1)
     if min(a, b, c, 1 - a - b - c) < 0:
         raise ValueError(f"`a`, `b`, `c` must be odds of sum at most 1; got {a}, {b}, {c}.")
 
@@ -84,11 +84,7 @@ def rmat_edges(
     permute: bool,
     sharding: Any = None,
 ) -> tuple[Array, Array]:
-    """Both ends of edges of an R-MAT graph, in an array of a shape.
-
-    Edge k, counted row by row, depends on the key and k alone: a sharded array is drawn where it
-    lies. (Threefry, counted by places.)
-    """
+    """Both ends of edges of an R-MAT graph in a shape; edge k depends on the key and k alone."""
     a, b, c = odds
 
     def laid(x):
@@ -238,8 +234,6 @@ def simple_graph(
     head: Any, tail: Any, n: int, *, symmetric: bool = True, format: str = "csr"
 ) -> Any:
     """The float32 graph of edges without loops and repetitions; symmetric: both ways."""
-    if format not in FORMATS:
-        raise ValueError(f"`format` must be one of {sorted(FORMATS)}; got {format!r}.")
     if on_accelerator(head, tail):
         row, col, keep = _mark(jnp.asarray(head), jnp.asarray(tail), symmetric)
         row, col = _compact(row, col, keep, int(jnp.sum(keep, dtype=jnp.int32)))
@@ -297,10 +291,7 @@ def random_generator(key: Any) -> np.random.Generator:
 
 
 def distinct(rng: np.random.Generator, population: int, k: int) -> np.ndarray:
-    """k distinct integers of [0, population), each set as likely, in random order.
-
-    By rejection where k is at most half of the population, else by a permutation.
-    """
+    """k distinct integers of [0, population), each set as likely, in random order."""
     if 2 * k > population:
         return rng.permutation(population)[:k]
     drawn = np.zeros(0, np.int64)

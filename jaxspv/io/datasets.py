@@ -147,7 +147,9 @@ def load(
         hint = f", such as {', '.join(near)}" if near else ""
         raise ValueError(f"`name` must be one of `jsp.datasets.names()`{hint}; got {name!r}.")
     known = REGISTRY[name]
-    path = _file(name, known, caches() / "graphs" if folder is None else pathlib.Path(folder))
+    suffix = next(s for s in (".tar.gz", ".txt.gz", ".mtx", ".txt") if known.url.endswith(s))
+    folder = caches() / "graphs" if folder is None else pathlib.Path(folder)
+    path = folder / (name + (".mtx" if suffix == ".tar.gz" else suffix))  # the matrix of an archive
     current = path.exists()
     if current and known.sha256:
         with path.open("rb") as file:
@@ -166,12 +168,6 @@ def load(
             "remove the file to load it anew."
         )
     return A
-
-
-def _file(name: str, known: Dataset, folder: pathlib.Path) -> pathlib.Path:
-    """The path of the cached file of a graph; of an archive, that of the extracted matrix."""
-    suffix = next(s for s in (".tar.gz", ".txt.gz", ".mtx", ".txt") if known.url.endswith(s))
-    return folder / (name + (".mtx" if suffix == ".tar.gz" else suffix))
 
 
 def _download(name: str, known: Dataset, path: pathlib.Path, progress: bool) -> None:

@@ -157,7 +157,8 @@ def should_run(name: str, args: tuple, kwargs: dict) -> bool | str:
     G = args[0] if args else kwargs["G"]
     if getattr(G, "__networkx_backend__", "") == "jaxspv" or not setting("only_where_faster"):
         return True
-    converted = _is_converted(G)
+    cache = getattr(G, "__networkx_cache__", None) or {}
+    converted = bool(cache.get("backends", {}).get("jaxspv"))
     if name in CHEAP and not converted:
         return "NetworkX's own function takes no longer than the conversion of the graph"
     arguments = arguments_of(name, args, kwargs)
@@ -181,12 +182,6 @@ def should_run(name: str, args: tuple, kwargs: dict) -> bool | str:
 
 def _is_imported() -> bool:
     return "jaxspv.networkx_backend" in sys.modules
-
-
-def _is_converted(G: Any) -> bool:
-    """Whether NetworkX keeps a conversion of the graph."""
-    cache = getattr(G, "__networkx_cache__", None) or {}
-    return bool(cache.get("backends", {}).get("jaxspv"))
 
 
 def _size(G: Any, enough: int) -> int:

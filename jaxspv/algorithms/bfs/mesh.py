@@ -154,12 +154,8 @@ def _levels(G, source, until, *, parents):
         if until is not None or source.shape[0] < 2:  # each source stops on its own
             return lax.map(one, source)
         levels, tree = in_words(word, source, G.n)
-        return (
-            levels,
-            tree,
-            jnp.max(levels, axis=1, initial=-1) + 1,
-            jnp.zeros(source.shape, jnp.int32),
-        )
+        deep = jnp.max(levels, axis=1, initial=-1) + 1
+        return levels, tree, deep, jnp.zeros(source.shape, jnp.int32)
 
     return BFS(*on_mesh(body, G, source, until))
 
@@ -181,12 +177,7 @@ def sharded_bfs(
 
 
 def search_words(local: Local, sources: Array) -> Array:
-    """(count, r) levels of a piece from every source; one traversal, in which a word travels where
-    for one source it is a bit.
-
-    Each level joins the words of all in-neighbours by `or`: along the rows where the pattern is
-    symmetric, else along columns, sorted once.
-    """
+    """(count, r) levels of a piece from every source, in one traversal by words; joined by `or`."""
 
     def some(words):
         return local.total(jnp.any(words != 0).astype(jnp.int32)) > 0

@@ -42,11 +42,8 @@ def search_sources(
     """Levels and parents or None from each source, (count, n)."""
     out, rows = graph.out, jax.ShapeDtypeStruct((sources.shape[0], graph.n), jnp.int32)
     tree = rows if parents else jax.ShapeDtypeStruct((0, 0), jnp.int32)
-    operands, how = (
-        (out.indptr, out.indices, sources.astype(jnp.int32)),
-        {"deterministic": deterministic},
-    )
-    levels, found = bind.call("bfs_sources", (rows, tree), *operands, **how)
+    operands = out.indptr, out.indices, sources.astype(jnp.int32)
+    levels, found = bind.call("bfs_sources", (rows, tree), *operands, deterministic=deterministic)
     return levels, found if parents else None
 
 

@@ -70,13 +70,7 @@ def word_levels(
     at_source: Array,
     some: Callable[[Array], Array] = lambda words: jnp.any(words != 0),
 ) -> Array:
-    """(count, n) levels from all sources in one traversal.
-
-    Args:
-        joined: from a word of each vertex to the union of those of its in-neighbours.
-        at_source: (count, n) bool.
-        some: whether a bit is set in some word.
-    """
+    """(count, n) levels from all sources, one traversal; joined: unites in-neighbours' words."""
     bit = jnp.uint32(1) << jnp.arange(at_source.shape[0], dtype=jnp.uint32)[:, None]
 
     def step(c):

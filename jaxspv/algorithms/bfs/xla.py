@@ -57,24 +57,10 @@ def search(
     parents: bool = True,
     deterministic: bool = False,
 ) -> tuple[Array, Array | None, Array]:
-    """Breadth-first search along the edges u -> indices[e], indptr[u] <= e < indptr[u + 1].
+    """Levels (n,), parents (n,) or None, the number of levels, in O(n + nse).
 
-    `levels[v] = min over paths source -> v of the number of edges`.
-
-    Args:
-        graph: indptr (n + 1,) and indices (nse,) int32, slots at or after indptr[n] are padding of
-            any value; in-edges are not read.
-        source: () int32; out of range, negative too: nothing is reached.
-        stop: `stop(level, levels, frontier_size)`, asked for every level when it is complete, the
-            source's (level 0) first; true ends the search there.
-        parents: whether to compute them, static.
-        deterministic: of several possible parents take the smallest, static.
-
-    Returns:
-        levels (n,) int32, -1 where unreached; parents (n,) int32, -1 where unreached, the source
-        its own, or None; num_levels () int32, levels that hold a vertex.
-
-    Cost: O(n + nse) in all, at least a chunk a level.
+    `stop(level, levels, frontier_size)` is asked after each level, the source's first. Slots from
+    indptr[n] on are padding; from a source out of range nothing is reached.
     """
     n, source = graph.n, jnp.asarray(source, jnp.int32)
     at_source = jnp.arange(n, dtype=jnp.int32) == source

@@ -104,11 +104,10 @@ def eigenvector_centrality(
 
 
 def _eigenvector(graph: Graph, x: Array, tol: Array, limit: Array) -> Scores:
-    return Scores(*_repeat(_grown, graph, (), _scaled(x, jnp.sum), vertices_of(graph) * tol, limit))
+    def grown(x: Array, graph: Graph) -> Array:
+        return _scaled(x + _flow(x, graph), _length)
 
-
-def _grown(x: Array, graph: Graph) -> Array:
-    return _scaled(x + _flow(x, graph), _length)
+    return Scores(*_repeat(grown, graph, (), _scaled(x, jnp.sum), vertices_of(graph) * tol, limit))
 
 
 @elsewhere(max_iter="max_iterations")
@@ -224,12 +223,11 @@ def hits(
 
 
 def _hits(graph: Graph, x: Array, tol: Array, limit: Array) -> Hits:
-    hubs, iterations, converged = _repeat(_sent, graph, (), _scaled(x, jnp.sum), tol, limit)
+    def sent(hubs: Array, graph: Graph) -> Array:
+        return _scaled(mxv(graph, _scaled(_flow(hubs, graph), jnp.max)), jnp.sum)
+
+    hubs, iterations, converged = _repeat(sent, graph, (), _scaled(x, jnp.sum), tol, limit)
     return Hits(hubs, _scaled(_flow(hubs, graph), jnp.sum), iterations, converged)
-
-
-def _sent(hubs: Array, graph: Graph) -> Array:
-    return _scaled(mxv(graph, _scaled(_flow(hubs, graph), jnp.max)), jnp.sum)
 
 
 def _numbers(G: Any, algorithm: str, weighted: bool) -> Graph:

@@ -30,15 +30,10 @@ def serves(semiring: Any, values: Any, x0: Any) -> bool:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def solution(graph: Callable[[], Any], params: Any, x: Any) -> Any:
-    """Returns x, with the derivative of the solution of `x = x0 + x A`.
+    """x, with the derivative of the solution of `x = x0 + x A`; params: semiring, values of A, x0.
 
     A tangent solves `x' = b + x' S`, where S has the share of each edge in what it leads to, all
     computed from x before the loop. JAX's own derivative of the loop copies x in each step.
-
-    Args:
-        graph: gives the places of A, which are known, and the pieces.
-        params: the semiring, the values of A, x0.
-        x: their closure.
     """
     del graph, params
     return x

@@ -28,15 +28,10 @@ STEPS = 10_000  # the linear iteration takes at most so many steps
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def fixed_point(step: Callable[..., Array], params: tuple[Any, ...], x: Array) -> Array:
-    """Returns x, with the derivative of the solution of `x = F(x) = step(x, *params)`.
+    """x, with the derivative of the solution of `x = step(x, *params)`, whose derivative contracts.
 
     The tangent solves `x' = dF/dx x' + dF/dparams params'`, by Richardson's iteration, as does the
     cotangent with the transpose.
-
-    Args:
-        step: `step(x, *params)`, differentiable; dF/dx contracts at x.
-        params: pytrees.
-        x: the solution, found by any loop.
     """
     del step, params
     return x

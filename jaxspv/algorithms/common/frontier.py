@@ -69,11 +69,7 @@ def edges_of(vertices: Array, rows: SelectedRows, first: Array, chunk: int) -> E
 
 
 def one_of_each(claims: Array, vertices: Array, valid: Array) -> tuple[Array, Array]:
-    """A flag on exactly one of the valid slots that name the same vertex; (claims, flags).
-
-    Every slot writes its number into `claims[vertex]`, some write stays, and its slot finds its own
-    number there. What `claims` (n,) holds before does not matter.
-    """
+    """(claims, flags): a flag on one of a vertex's valid slots, whose write to `claims` stays."""
     slot = jnp.arange(vertices.shape[0], dtype=jnp.int32)
     claims = claims.at[jnp.where(valid, vertices, claims.shape[0])].set(slot, mode="drop")
     return claims, valid & (claims.at[vertices].get(mode="clip") == slot)

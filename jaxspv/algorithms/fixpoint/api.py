@@ -179,7 +179,7 @@ def _checked(A, x0, semiring, loop: _Loop):
     if closure and update is not None:
         raise ValueError("`closure` is an update of its own: leave out `update`.")
     if closure and not monotone:
-        update = functools.partial(_restarted, semiring.add, x0)
+        update = lambda old, y, *_: semiring.add.op(x0, y)  # noqa: E731
     if update is not None:
         check_function("update", update, 4 + len(arrays), "(old, y, i, *operands, sums)")
     if not (sums is None or isinstance(sums, Mapping)):
@@ -194,10 +194,6 @@ def _checked(A, x0, semiring, loop: _Loop):
         "monotone": bool(monotone),
     }
     return (semiring, graph, x0, arrays, consts, until), static
-
-
-def _restarted(add, x0, old, y, *_):
-    return add.op(x0, y)
 
 
 def _strong(name: str, value: Any) -> Array:

@@ -75,8 +75,7 @@ class _Work(NamedTuple):
 
 
 def run_frontier(call: Call) -> tuple[Array, Array, Array]:
-    """x, iterations, and whether the loop stopped for another reason than a bound on them; about
-    3 ns an edge in cache."""
+    """x, iterations, and whether the loop stopped for another reason than a bound on them."""
     loop, push = loop_of(call, at=read), Push.of(call)
     x0, n = loop.x0, loop.x0.shape[0]
     zero = jnp.int32(0)

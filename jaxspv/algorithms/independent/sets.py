@@ -188,11 +188,6 @@ def _given(graph: Graph, order: Array | None) -> Array:
     return jnp.argsort(key, stable=True).astype(jnp.int32)
 
 
-def _pair(graph: Graph, dtype: Any) -> tuple[Any, Any]:
-    """The types of what a handler gives for each vertex, and of their number."""
-    return typed(dtype, graph.n), typed(jnp.int32)
-
-
 def _members(graph: Graph, members: Array, status: Array | int = 0) -> IndependentSet:
     if graph.exists is not None:
         members = members & graph.exists
@@ -259,7 +254,8 @@ def _colored_in_one_launch(graph: Graph, order: Array | None) -> Coloring:
 def _independent_in_cpp(graph: Graph, noise: Array) -> IndependentSet:
     """One vertex after the other, in C++."""
     operands = graph.out.indptr, graph.out.indices, ~_priority(graph, noise)
-    members, count = bind.call("independent_set", _pair(graph, jnp.bool_), *operands)
+    types = typed(jnp.bool_, graph.n), typed(jnp.int32)
+    members, count = bind.call("independent_set", types, *operands)
     if graph.exists is not None:
         return _members(graph, members)
     return IndependentSet(members, count, jnp.int32(0))
@@ -277,8 +273,9 @@ def _colored_in_cpp(graph: Graph, order: Array | None) -> Coloring:
     """One vertex after the other, in C++."""
     by = _hashed(graph) if order is None else order
     operands, ordered = (graph.out.indptr, graph.out.indices, by), order is not None
-    found = bind.call("greedy_color", _pair(graph, jnp.int32), *operands, ordered=ordered)
-    return _colors(graph, found[0], count=found[1])
+    types = typed(jnp.int32, graph.n), typed(jnp.int32)
+    colors, count = bind.call("greedy_color", types, *operands, ordered=ordered)
+    return _colors(graph, colors, count=count)
 
 
 @colored.register("rounds")

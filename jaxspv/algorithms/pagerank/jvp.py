@@ -25,12 +25,7 @@ def implicit_tangent(
 ) -> Array:
     """`x' = dF/dx x' + dF/d(data, p, d) (data', p', d')` for x = F(x), one step of the iteration.
 
-    Args:
-        scores: x (n,).
-        primals, tangents: values of A, personalization (n,), damping, and their tangents.
-        strength: `strength(data)`: (n,) row sums of A.
-        flow: `flow(data, v)`: (n,) v A. Both of operations that transpose.
-        tol: of the solver.
+    `strength(data)` are the row sums of A, `flow(data, v)` is v A; both transpose.
     """
     data, p, damping = primals
     x = scores

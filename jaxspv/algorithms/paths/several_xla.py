@@ -158,10 +158,7 @@ class Leaving:
         self.reduced = jnp.where(led, jnp.maximum(reduced, 0), self.far)
 
     def places(self, known: Known) -> Array:
-        """(n + 1,) from each place on the first whose vertex has an edge that a search may enter.
-
-        Most vertices of a long path without detours have none. A pass over the edges for each path.
-        """
+        """(n + 1,) from each place on the first whose vertex has an edge to search."""
         n, at = known.position.shape[0], known.position.at[self.tail].get(mode="fill", fill_value=0)
         ahead = known.position.at[self.head].get(mode="fill", fill_value=0) > at
 

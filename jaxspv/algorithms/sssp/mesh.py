@@ -68,12 +68,7 @@ def width_of(local: Local) -> tuple[Array, Array]:
 def lengths_of(
     local: Local, source: Array, until: Any, delta: Any, most: Array, low_memory: bool = False
 ) -> tuple[State, Array]:
-    """Runs delta-stepping; returns the state and whether it converged.
-
-    A step relaxes the pending vertices within a bucket's width of the least length. If a weight is
-    negative it relaxes all pending ones, n times at most: after that there is a negative cycle.
-    low_memory: process the entries in chunks.
-    """
+    """Delta-stepping, all pending vertices a step if a weight is negative; and if converged."""
     dtype = local.block.data.dtype
     top = infinity(dtype)
     width, negative = width_of(local)
@@ -251,9 +246,7 @@ def _not_in_one_launch(G, *search, parents) -> str | None:
 
 @op.register("one_launch", backend="pallas", refuse=_not_in_one_launch)
 def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **options):
-    """Lengths go into the other devices' memory inside the kernel; where one falls below 0, or a
-    negative cycle goes round, as the other form; parents by a search after it. options: of the
-    kernel."""
+    """Lengths go into other devices' memory; for negative lengths and cycles as the other form."""
 
     def body(local: Local, source, delta, most):
         part, block = local.part, local.block

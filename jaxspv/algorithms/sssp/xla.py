@@ -118,16 +118,10 @@ def search(
     In float32 it is the fixpoint in float32 arithmetic, whatever the order of relaxations, for
     rounded addition is monotone: the distances are bit-equal to those of Dijkstra's algorithm.
 
-    Args:
-        graph: indptr (n + 1,) int32; indices (nse,) int32, where slots at or after indptr[n] are
-            padding of any value; weights (nse,) of any float or integer dtype. Integers: the
-            largest value is infinity.
-        source: () int32; out of range, negative too: nothing is reached.
-        delta: () width of a bucket; None, or infinity (inf, or the largest integer): Bellman-Ford,
-            which `stop` needs where a weight is negative.
-        stop: `stop(step, distances, threshold, waiting)`, asked after every round: distances below
-            the threshold are final. Where it ends a run with buckets, the others become unreached.
-        max_steps: rounds to run at most; None: to the end.
+    Slots from indptr[n] on are padding, the largest integer is infinity; from a source out of range
+    nothing is reached. delta: None or infinity for Bellman-Ford. `stop(step, distances, threshold,
+    waiting)` is asked after every round: distances below the threshold are final, and where it ends
+    a run with buckets the others become unreached.
 
     Where the run converged the parents, which gave each length last, are a tree of shortest paths:
     a length is passed on only where it gets smaller, and rounded sums along a cycle of weights >= 0
@@ -216,8 +210,7 @@ def _round(graph: OutEdges, s: State, limit: Array) -> State:
 
 
 def overflow(graph: OutEdges, length: Array) -> Array:
-    """Whether a sum that wraps may have made a length wrong; edges are only checked if those of the
-    extremes do."""
+    """Whether a sum that wraps may have made a length wrong: extremes first, then edges."""
     if jnp.issubdtype(length.dtype, jnp.floating):
         return jnp.bool_(False)
     top, zero = infinity(length.dtype), jnp.zeros((), length.dtype)

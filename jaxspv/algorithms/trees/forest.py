@@ -187,12 +187,7 @@ def _native(graph: Graph) -> tuple[Array, Array, Array]:
 
 @op.register("ranks")
 def _ranks(graph: Graph) -> tuple[Array, Array, Array]:
-    """Edges sorted by (weight, ends); in each round every component takes the first that leaves it.
-
-    Components have the number of one of their vertices. The edge hooks one to the other at its end;
-    where two take the same edge the smaller number stays a root. Paths to roots are then halved
-    until they are short.
-    """
+    """Rounds in which each component takes its first edge by (weight, ends) and hooks to it."""
     n, nse, vertex = graph.n, graph.nse, jnp.arange(graph.n, dtype=jnp.int32)
     ends, slot = endpoints_of(graph), _by_weight(graph)
     tail, head = (v.at[slot].get(mode="fill", fill_value=n) for v in ends)

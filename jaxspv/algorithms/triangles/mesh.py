@@ -35,9 +35,7 @@ def _upward(local: Local) -> CSR:
 
 
 def _count(local: Local) -> tuple[Array, Array]:
-    """The number of triangles u -> v, u -> w, v -> w, and whether some in-degree differs from the
-    out-degree. Step k takes the edges u -> v of this device whose v is on the k-th device before.
-    """
+    """The number of triangles; if in- and out-degrees differ. Step k: heads k devices before."""
     part = local.part
     devices, r = part.grid[0], part.places
     own = _upward(local)
@@ -61,15 +59,11 @@ def _count(local: Local) -> tuple[Array, Array]:
 
     start = (own, exact_sum(jnp.zeros(1, jnp.int32)))
     _, count = lax.fori_loop(0, devices, visit, start)
-    uneven = jnp.any(_in_degrees(local) != jnp.diff(local.block.indptr))
-    return local.total(count), local.total(uneven.astype(jnp.int32)) > 0
-
-
-def _in_degrees(local: Local) -> Array:
-    cols = local.part.block_shape[1]
-    valid = jnp.arange(local.block.nse) < local.block.indptr[-1]
+    valid, cols = jnp.arange(local.block.nse) < local.block.indptr[-1], part.block_shape[1]
     at = jnp.where(valid, local.block.indices, cols)
-    return local.fold_cols(jnp.zeros(cols, jnp.int32).at[at].add(1, mode="drop"), plus)
+    in_degrees = local.fold_cols(jnp.zeros(cols, jnp.int32).at[at].add(1, mode="drop"), plus)
+    uneven = jnp.any(in_degrees != jnp.diff(local.block.indptr))
+    return local.total(count), local.total(uneven.astype(jnp.int32)) > 0
 
 
 op = mesh_op("triangle_count")

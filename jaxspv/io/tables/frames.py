@@ -25,8 +25,7 @@ Numbers = dict[Hashable, int]  # of names
 
 
 def new_numbers() -> Numbers:
-    """Gives each name that it is asked for the first time the next number: row by row, source
-    first."""
+    """Gives each name that it is asked for the first time the next number."""
     return collections.defaultdict(itertools.count().__next__)
 
 

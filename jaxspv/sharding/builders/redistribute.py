@@ -41,21 +41,10 @@ def spread(
     nse: int | None = None,
     exact: bool = False,
 ) -> ShardedGraph:
-    """The sharded graph of edges that lie over the mesh in any way.
+    """The sharded graph of (R, C, k) rows, columns (and values) over the mesh, which are deleted.
 
-    Args:
-        part: the partition.
-        given: rows and columns, (R, C, k) int32, sharded by `part.spec`; n or more: no edge. Their
-            values (R, C, k) may follow, else every entry is 1, float32. All are deleted.
-        dup: joins the values of equal pairs.
-        directed: False: every edge in both directions, loops once.
-        symmetric: the pattern is; declared.
-        nse: capacity of each device; None: what the fullest needs, rounded up.
-        exact: refuses sums of integers (`dup` is `plus`) that their dtype does not hold.
-
-    Raises:
-        ValueError: a device would hold 2^31 - 1 edges or entries or more, or more than `nse`; or
-            as `exact` says, in all processes.
+    Rows or columns from n on are no edge; exact: refuses sums of integers that do not fit. nse: the
+    capacity of each device; None: what the fullest needs.
 
     Cost: O(k log k) on each device; each edge is sent once. Memory, in addition to the edges: three
     times the edges that a device receives, while they are sorted, and 8 n bytes.

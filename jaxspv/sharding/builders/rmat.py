@@ -12,7 +12,7 @@ from jax import Array
 from jax.sharding import AxisType, Mesh, NamedSharding
 
 from ...algebra.monoids import plus
-from ...generators.graphs import check_key, check_odds, check_size, rmat_edges
+from ...generators.graphs import check_key, check_rmat, rmat_edges
 from ...shapes import Key
 from ..graph import ShardedGraph
 from ..partition import Partition, partition
@@ -63,9 +63,7 @@ def shard_rmat(
     >>> int(G.unshard().count) == int(jsp.generators.rmat(jax.random.key(0), 6, 4).count)
     True
     """
-    check_size("scale", scale, 30)
-    check_size("edge_factor", edge_factor, 2**31 - 1)
-    check_odds(a, b, c)
+    check_rmat(scale, edge_factor, a, b, c)
     name = str(jax.random.key_impl(check_key(key)))
     if name != "threefry2x32":
         raise ValueError(

@@ -70,11 +70,6 @@ def _attracting(G: ConvertedGraph) -> list[set]:
     return [part for part, first in parts if first not in left]
 
 
-def _is_acyclic(G: ConvertedGraph) -> bool:
-    """Whether no walk comes back."""
-    return G.is_directed() and not G.loops and _count(G, strong_membership) == len(G)
-
-
 def _is_strong_tournament(G: ConvertedGraph) -> bool:
     """Whether each node of a tournament reaches every other."""
     n = len(G)
@@ -103,7 +98,9 @@ def _is_tree(G: ConvertedGraph) -> bool:
 enter(
     attracting_components=lambda G: iter(_attracting(G)),
     number_attracting_components=lambda G: len(_attracting(G)),
-    is_directed_acyclic_graph=_is_acyclic,
+    is_directed_acyclic_graph=lambda G: (
+        G.is_directed() and not G.loops and _count(G, strong_membership) == len(G)
+    ),
     tournament_is_strongly_connected=_is_strong_tournament,
     is_forest=_is_forest,
     is_tree=_is_tree,

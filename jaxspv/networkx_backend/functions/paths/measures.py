@@ -158,17 +158,16 @@ def wiener_index(G, weight=None):
     return _number(G, weight, total) if G.is_directed() else total / 2
 
 
-def _half_sum(G, weight=None, *, term):
-    """Half the sum of `term(distances, degree, degrees)` over all vertices."""
-    check_not_null(G)
-    if not _connected(G):
-        return math.inf
-    degree = degrees(G)  # as NetworkX: the weights are those of the paths alone
-    return float(sum(term(far, degree[s], degree).sum() for s, far in _rows(G, weight)) / 2)
-
-
 def _index(term: Callable[..., Any]) -> Callable[..., float]:
-    return functools.partial(_half_sum, term=term)
+    def half_sum(G, weight=None):
+        """Half the sum of `term(distances, degree, degrees)` over all vertices."""
+        check_not_null(G)
+        if not _connected(G):
+            return math.inf
+        degree = degrees(G)  # as NetworkX: the weights are those of the paths alone
+        return float(sum(term(far, degree[s], degree).sum() for s, far in _rows(G, weight)) / 2)
+
+    return half_sum
 
 
 enter(  # of the distances d of all pairs

@@ -18,7 +18,11 @@ HELD = ("parents", "vertices")  # columns that hold vertices
 
 
 def check_output(path: str | None) -> None:
-    """Before any work is done: whether a table can be written there."""
+    """Before any work is done: whether a table can be written there.
+
+    Raises:
+        ValueError: the suffix is not known, the folder is not there, or what writes it is missing.
+    """
     if path is None:
         return
     if not path.endswith(SUFFIXES):
@@ -28,7 +32,11 @@ def check_output(path: str | None) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Before any work is done: whether a file can be written."""
+    """Before any work is done: whether a file can be written.
+
+    Raises:
+        ValueError: it is a directory, its folder does not exist, or permission lacks.
+    """
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise ValueError(f"{path} is a directory, not a file to write.")

@@ -66,7 +66,10 @@ class Run:
     def report(
         self, result: Any, found: dict[str, Any], traversed: int, **columns: Any
     ) -> dict[str, Any]:
-        """Graph, findings, times, speed over edges `traversed`, plan; columns: for `--output`."""
+        """What every algorithm prints: graph, findings, times, speed, and what ran.
+
+        The speed is that of the edges `traversed`; columns: of the table for `--output`.
+        """
         save_table(self.args, **columns)
         ms = self.timing.median_ms
         return {

@@ -88,7 +88,8 @@ def tuned(device: Device, trials: Mapping[str, Trial], measure: Measure) -> dict
 def best(
     name: str, trial: Trial, measure: Measure
 ) -> tuple[Any, dict[tuple[str, Hashable], float]]:
-    """The value of least geometric mean of times, or the usual one within TIE; all times."""
+    """The value of the least geometric mean of times, and the times by (case, form). The usual
+    value stays where that is faster by less than TIE."""
     ready: dict[tuple[str, Hashable], Callable[[], float]] = {}
     usual, cases = getattr(Constants(), name), trial.cases()
     values = dict.fromkeys((usual, *trial.values))
@@ -146,7 +147,8 @@ def trials() -> dict[str, Trial]:
 
 @functools.cache
 def _drawn() -> tuple[np.ndarray, np.ndarray]:
-    """The largest graph's edges, drawn on the host: a GPU would compile a program for each size."""
+    """Both ends of the edges of the largest graph. Drawn on the host: on a GPU each size of a graph
+    is a program to compile."""
     rng, edges = np.random.default_rng(0), LEAST << SCALE
     head, tail = np.zeros((2, edges), np.int32)
     for _ in range(SCALE):

@@ -84,7 +84,11 @@ def rmat_edges(
     permute: bool,
     sharding: Any = None,
 ) -> tuple[Array, Array]:
-    """Both ends of edges of an R-MAT graph in a shape; edge k depends on the key and k alone."""
+    """Both ends of edges of an R-MAT graph, in an array of a shape.
+
+    Edge k, counted row by row, depends on the key and k alone: a sharded array is drawn where it
+    lies. (Threefry, counted by places.)
+    """
     a, b, c = odds
 
     def laid(x):
@@ -233,7 +237,14 @@ def _unrank(k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def simple_graph(
     head: Any, tail: Any, n: int, *, symmetric: bool = True, format: str = "csr"
 ) -> Any:
-    """The float32 graph of edges without loops and repetitions; symmetric: both ways."""
+    """The graph of an edge list without self loops and repetitions; every value 1 (float32).
+
+    Args:
+        head, tail: int (edges,) in [0, n), on the device or the host; sorted where they are.
+        n: number of vertices.
+        symmetric: store both directions of every edge.
+        format: name of the format.
+    """
     if on_accelerator(head, tail):
         row, col, keep = _mark(jnp.asarray(head), jnp.asarray(tail), symmetric)
         row, col = _compact(row, col, keep, int(jnp.sum(keep, dtype=jnp.int32)))

@@ -127,7 +127,14 @@ class Labels:
 def edges_of(
     A: SparseMatrix | Graph, labels: Labels | None, directed: bool = True, *, square: bool = True
 ) -> tuple[Sequence, np.ndarray, np.ndarray, np.ndarray]:
-    """Vertices' names, ends and values of edges, undirected ones once; square: always."""
+    """Names of the vertices, both ends of the edges and their values; undirected ones once.
+
+    Args:
+        square: whether A must be square without labels too.
+
+    Raises:
+        TypeError, ValueError: as `to_networkx`.
+    """
     A = A if isinstance(A, Graph) else ours(A)
     if not isinstance(A, (SparseMatrix, Graph)):
         raise TypeError(f"`A` must be a sparse matrix or a Graph; got {type(A).__name__}.")
@@ -152,7 +159,10 @@ def edges_of(
 
 
 def symmetry(matrix: Any) -> tuple[bool, bool]:
-    """Whether pattern, and values, of SciPy's CSR equal the transpose's; sorts its rows."""
+    """Whether the pattern, and whether the values too, of SciPy's CSR equal those of the transpose.
+
+    Sorts its rows.
+    """
     other = matrix.T.tocsr()
     matrix.sort_indices()
     other.sort_indices()

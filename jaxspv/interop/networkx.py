@@ -72,7 +72,11 @@ _values = operator.methodcaller("values")  # of dictionaries, and of the views o
 
 
 def adjacency(graph: Any) -> tuple[list, np.ndarray, np.ndarray, list[Iterable[dict]]]:
-    """Nodes, ends and attributes of entries in NetworkX's order; `flat` goes through the latter."""
+    """Nodes, ends and attributes of the adjacency of a NetworkX graph, in its own order.
+
+    An undirected edge is there twice, a self loop once, parallel edges each on their own. `flat`
+    goes through the attributes edge by edge, as often as one likes.
+    """
     near = dict(graph.adjacency())  # what a class of the user's own may have changed
     if not all(type(neighbors) is dict for neighbors in near.values()):  # views: their len may lie
         near = {  # some classes of NetworkX's own yield bare sets of neighbours

@@ -112,7 +112,14 @@ def read_entries(file: Any, header: Header) -> Columns:
 
 
 def parsed(block: bytes, header: Header, line: int) -> Columns:
-    """The entries of whole lines, of an array the values; line: the number of the first."""
+    """The entries of whole lines, as they are there; of an array just the values.
+
+    Args:
+        line: the number of the first one.
+
+    Raises:
+        ValueError: a line is wrong; the message has its number and what it is.
+    """
     text = block.decode("ascii", "replace")  # NumPy refuses what replaces others
     lines = text.replace("D", "E").replace("d", "e").split("\n")  # Fortran's exponents
     try:
@@ -181,7 +188,14 @@ def opposite(values: np.ndarray) -> np.ndarray:
 def summed(
     row: np.ndarray, col: np.ndarray, values: np.ndarray, shape: tuple[int, int] | None, dtype: Any
 ) -> Columns:
-    """The entries; those at one place added, integers in 64 bits if sums may need them."""
+    """The entries; those at one place added in 64 bits where integers may be too narrow for sums.
+
+    Args:
+        dtype: what the sums will be held in; None: what they need.
+
+    Raises:
+        ValueError: a sum needs more than 64 bits.
+    """
     held: Any = np.float64 if dtype is None else dtype
     narrow = np.dtype(held).kind in "iu"
     most = np.iinfo(held if narrow else np.int32).max

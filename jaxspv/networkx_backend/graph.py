@@ -99,7 +99,11 @@ class ConvertedGraph:
         return self.memo[key]
 
     def weights(self, attribute: str | None, default: Any = 1) -> np.ndarray:
-        """(entries,) the numbers under an attribute; None: ones."""
+        """(entries,) the numbers under an attribute; None: ones.
+
+        Raises:
+            NotImplementedError: some value is no number that float64 holds.
+        """
         if attribute is None:
             return np.ones(len(self.row), np.int64)
         if attribute not in self.values:

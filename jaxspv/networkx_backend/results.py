@@ -11,7 +11,11 @@ from .graph import ConvertedGraph
 
 
 def vertex(G: ConvertedGraph, node: Any, message: str) -> int:
-    """The vertex of a label; NodeNotFound with `message`."""
+    """The vertex of a label.
+
+    Raises:
+        NodeNotFound: with `message`.
+    """
     if node not in G:
         raise nx.NodeNotFound(message)
     return G.index[node]
@@ -80,7 +84,10 @@ def groups(G: ConvertedGraph, membership: np.ndarray) -> list[set]:
 
 
 def chosen(G: ConvertedGraph, nodes: Any, values: Any) -> Any:
-    """All of a dict, of one node, or of several: as NetworkX reads `nodes` and `nbunch`."""
+    """All of a dict label -> value, that of one node, or those of several that are nodes.
+
+    This is how NetworkX reads its arguments `nodes` and `nbunch`.
+    """
     if nodes is None:
         return values
     if nodes in G:

@@ -37,7 +37,16 @@ def bfs_tree(G: ConvertedGraph, source: int, target: int) -> tuple[np.ndarray, n
 def queue(
     G: ConvertedGraph, hops: np.ndarray, first: Sequence[int] = ()
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """The layers by `hops` as NetworkX's queue meets them; (n,) where from: itself in the first."""
+    """What a search meets in the order in which NetworkX's queue does, layer by layer, by hops.
+
+    Args:
+        hops: (n,) of every vertex, -1 where unreached.
+        first: the vertices of the first layer; by default those of 0 hops.
+
+    Returns:
+        The layers, and (n,) the vertex that each is met from: of its neighbors one layer up the
+        first, itself in the first layer, -1 where unreached.
+    """
     indptr, heads = np.append(0, np.cumsum(np.bincount(G.row, minlength=len(G)))), G.col
     layer = np.asarray(first if len(first) else np.flatnonzero(hops == 0), np.int64)
     above = np.full(len(G), -1, np.int64)
@@ -81,7 +90,12 @@ def distances(
 
 
 def lengths(G: ConvertedGraph, attribute: str | None, *, negative: bool = False) -> Graph:
-    """The graph of the shortest of parallel edges; refuses negative ones and those not finite."""
+    """The graph of the shortest of parallel edges.
+
+    Raises:
+        NotImplementedError: a length is NaN or infinite, or negative where none may be: what
+            NetworkX gives then depends on the order of its steps.
+    """
     values = G.weights(attribute)
     if len(values) and not np.isfinite(values).all():
         raise NotImplementedError(f"a length under {attribute!r} is not finite")

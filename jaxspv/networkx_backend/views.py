@@ -36,7 +36,8 @@ def weighted(
     purpose: tuple[str, ...] = (),
     loops: bool = True,
 ) -> Graph:
-    """An attribute's values, parallel edges joined by a ufunc; both: in both directions."""
+    """The values of an attribute, parallel edges joined by a NumPy ufunc; both: of each edge in
+    both directions."""
     both = both and G.is_directed()
     key = ("weighted", attribute, parallel.__name__, both, purpose, loops, _dtype())
 

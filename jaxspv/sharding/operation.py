@@ -114,7 +114,8 @@ LINKED = (9, 0), (12, 0)
 
 
 def one_kernel_refused(G: ShardedGraph) -> str | None:
-    """Why one kernel cannot run on all devices, or only by `backend='pallas'`; None: it can."""
+    """Why the devices of a sharded graph cannot run one kernel together, or do not unless asked by
+    `backend="pallas"`; None: they can."""
     part = G.part
     devices = part.mesh.devices if isinstance(part.mesh, Mesh) else np.array([])
     if part.grid[1] > 1:

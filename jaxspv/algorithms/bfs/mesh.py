@@ -177,7 +177,12 @@ def sharded_bfs(
 
 
 def search_words(local: Local, sources: Array) -> Array:
-    """(count, r) levels of a piece from every source, in one traversal by words; joined by `or`."""
+    """(count, r) levels of a piece from every source; one traversal, in which a word travels where
+    for one source it is a bit.
+
+    Each level joins the words of all in-neighbours by `or`: along the rows where the pattern is
+    symmetric, else along columns, sorted once.
+    """
 
     def some(words):
         return local.total(jnp.any(words != 0).astype(jnp.int32)) > 0

@@ -24,7 +24,19 @@ SOURCES = 32  # a word
 def search_sources(
     graph: Adjacency, sources: Array, *, parents: bool = True
 ) -> tuple[Array, Array | None]:
-    """Levels (count, n), -1 where unreached; smallest parents or None. O(nse) a level and word."""
+    """Breadth-first search from every one of `sources`, which may be out of range.
+
+    Every level combines the words of all in-neighbours by `or`: O(nse) a level, no atomics. Words
+    of 32 sources come one after the other.
+
+    Args:
+        graph: as for `search`; with its in-edges, or they are made here by a sort.
+        sources: (count,) int32.
+        parents: whether to compute them, the smallest of several, static.
+
+    Returns:
+        levels (count, n) int32, -1 where unreached; parents the same, or None.
+    """
     n = graph.n
     if n == 0 or graph.indices.shape[0] == 0:
         return lax.map(lambda source: search(graph, source, parents=parents)[:2], sources)
@@ -36,7 +48,10 @@ def search_sources(
 
 
 def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
-    """`search(sources)` for words of 32 after each other; leaves: a row a source, or a number."""
+    """`search(sources)` where it takes at most 32 of them: words of 32 after each other.
+
+    A leaf of the result has a row for each source, or is one number for all of a word.
+    """
     count = sources.shape[0]
     if 0 < count <= SOURCES:
         result = search(sources)
@@ -70,7 +85,13 @@ def word_levels(
     at_source: Array,
     some: Callable[[Array], Array] = lambda words: jnp.any(words != 0),
 ) -> Array:
-    """(count, n) levels from all sources, one traversal; joined: unites in-neighbours' words."""
+    """(count, n) levels from all sources in one traversal.
+
+    Args:
+        joined: from a word of each vertex to the union of those of its in-neighbours.
+        at_source: (count, n) bool.
+        some: whether a bit is set in some word.
+    """
     bit = jnp.uint32(1) << jnp.arange(at_source.shape[0], dtype=jnp.uint32)[:, None]
 
     def step(c):

@@ -64,7 +64,11 @@ def _layout(graph: Graph) -> TileLayout:
 
 
 def tiles_for(G: Any, format: str) -> tuple[BitTiled | None, Graph | None]:
-    """The bit tiles that `bfs` shall search, or None; its rows, None where there are only tiles."""
+    """The bit tiles that `bfs` shall search, or None; its rows, None where there are only tiles.
+
+    Raises:
+        ValueError: `format` is unknown, or G is not square.
+    """
     if format not in FORMATS:
         raise ValueError(f"`format` must be one of {FORMATS}; got {format!r}.")
     if format == "csr":

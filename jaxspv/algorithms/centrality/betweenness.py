@@ -188,7 +188,11 @@ def _scaled(graph: Graph, sources: Array, *, every: bool, kind: Any, endpoints: 
 
 
 def _scale(count, sources, n: int, normalized: bool, directed: bool, *, endpoints: bool, dtype):
-    """Number or (n,): factors of sums over sources; of k sampled, k - 1 can pass a source."""
+    """Number or (n,): what sums over sources are multiplied by; without division by zero.
+
+    The pairs (s, t) that may pass v: N (N - 1) of N = n vertices, or N = n - 1 without v itself.
+    Of k sampled sources only k - 1 can pass a source, where its own paths do not count.
+    """
     xp = jnp if isinstance(count, Array) else np  # what is known costs no operations
     total = xp.asarray(count, dtype) - (0 if endpoints else 1)
     both = 1 if directed else 2

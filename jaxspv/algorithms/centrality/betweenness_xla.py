@@ -48,7 +48,10 @@ def by_levels(
 
 
 def _passed(out, inn, sources: Array, endpoints: bool, dtype: np.dtype) -> tuple[Array, Array]:
-    """(n,) the dependencies of the sources on each vertex; whether path counts are finite."""
+    """(n,) the dependencies of the sources on each vertex; whether path counts are finite.
+
+    inn: the in-edges of each vertex.
+    """
     paths, levels, last = _forward(inn, sources, dtype)
     alone = jnp.where(levels >= 0, 1 / jnp.where(levels >= 0, paths, 1), 0)
 

@@ -231,7 +231,12 @@ def _hits(graph: Graph, x: Array, tol: Array, limit: Array) -> Hits:
 
 
 def _numbers(G: Any, algorithm: str, weighted: bool) -> Graph:
-    """The graph with floats of 32 bits or more for values: weights, or ones."""
+    """The graph with floats of 32 bits or more for values: weights, or ones.
+
+    Raises:
+        TypeError: weights are complex.
+        ValueError: there is no vertex, or a concrete weight is infinite or NaN.
+    """
     graph = as_graph(G, algorithm, ("mxv",))
     if graph.n == 0:
         raise ValueError(f"{algorithm} needs at least one vertex.")

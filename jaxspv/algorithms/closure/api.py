@@ -327,7 +327,8 @@ def _star_of(semiring: Semiring, x0: Any) -> Callable[[Any], Any] | None:
 
 @functools.partial(jax.jit, static_argnames="star")
 def _eliminated(semiring: Semiring, T: Tuples, x0: Any, star: Callable[[Any], Any]) -> Any:
-    """x0 A* by Gauss' and Jordan's elimination of vertices; whether sums of numbers are finite."""
+    """x0 A* by Gauss' and Jordan's elimination of one vertex after another; and whether sums of
+    numbers are finite, which over a cycle they need not be."""
     n, add, mul = T.shape[0], Each(semiring.add.op), semiring.mul
     row, col = T.places.rowcol()
     zero = semiring.add.like(x0)

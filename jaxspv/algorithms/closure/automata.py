@@ -225,7 +225,8 @@ def compose(A: Automaton, B: Automaton, semiring: Semiring | str) -> Automaton:
 
 
 def _paired(A: Automaton, B: Automaton):
-    """Edges (source, target, edge of A, of B, -1: it stays) of reached pairs; the final pairs."""
+    """Edges between the pairs that are reached, as source, target, edge of A, edge of B (-1: it
+    stays); and the final pairs. Pairs are numbered as they are reached, the start is 0."""
     a_source, a_target, a_out, a_final = _known(A, "source", "target", "output", "final")
     b_source, b_target, b_in, b_final = _known(B, "source", "target", "input", "final")
     b_labels = int(max(a_out.max(initial=0), b_in.max(initial=0))) + 1

@@ -100,7 +100,12 @@ def _in_lanes(size, in_batched, semiring, values, x0, pieces, where, *, known):
 
 @sums.register("scan", batched=_in_lanes)
 def _sums(semiring, values, x0, pieces, where, *, known, axes=1):
-    """`evaluate`; where: (slots,) their places in the pieces, None: a run. axes 2: lanes second."""
+    """`evaluate`.
+
+    Args:
+        where: (slots,) the place of each slot in the pieces, None if they are a run.
+        axes: 2: all values have lanes in their second axis.
+    """
     add, n, width = semiring.add, jax.tree.leaves(x0)[0].shape[0], known.width
     lanes = axes - 1
     on_cpu = situation().platforms == {"cpu"}
@@ -191,7 +196,12 @@ def _in_rows(rows: Sequence[tuple[int, int]], terms: Any) -> list[Any]:
 
 
 def _by_rows(parts: Sequence[Any], joined: Any, reduce: Any, in_place: bool) -> Any:
-    """The terms in each column of groups of rows, joined in order; in_place: for XLA on a CPU."""
+    """The terms in each column of groups of rows, joined in their order.
+
+    Args:
+        in_place: the first row is updated by each group, which XLA on a CPU vectorises if values
+            have lanes. Else from the last group on, which a GPU joins in few kernels.
+    """
     counts = [jax.tree.leaves(part)[0].shape[0] for part in parts]
     sums = [
         reduce(part, 0) if count > 1 or in_place else jax.tree.map(lambda v: v[0], part)

@@ -59,7 +59,13 @@ def richardson(
     norm: Callable[[Array], Array] = jnp.sum,
     project: Callable[[Array], Array] = lambda v: v,
 ) -> Array:
-    """Solves `matvec(v) = b` by `v <- project(b + (I - matvec) v)`; None: to a rounding error."""
+    """Solves `matvec(v) = b` by `v <- project(b + (I - matvec) v)`.
+
+    Args:
+        tolerance: of the change of a step, in proportion to v; None: a rounding error.
+        steps: at most.
+        norm: of absolute values, in which change and v are compared.
+    """
     tolerance = 4 * jnp.finfo(b.dtype).eps if tolerance is None else tolerance
 
     def go(state):

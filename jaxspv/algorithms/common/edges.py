@@ -82,7 +82,10 @@ def kept(A: CSR, keep: Array) -> CSR:
 
 
 def sliced_in_edges(graph: Graph, values: Array | None) -> dict[str, Array]:
-    """`prepare_pagerank` of the in-edges; low degrees breadth-first, others by degree."""
+    """`prepare_pagerank` of a graph with its in-edges; values: of these, None where not wanted.
+
+    Meshes and roads in breadth-first order, others by degree.
+    """
     assert graph.inn is not None
     sizes = np.asarray(degree_sizes(graph.inn.indptr))
     both = (sizes,) if graph.symmetric else (sizes, np.asarray(degree_sizes(graph.out.indptr)))

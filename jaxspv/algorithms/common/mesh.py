@@ -44,7 +44,10 @@ def pulled_by(block: CSR, rows: Array, sought: Array) -> Array:
 
 
 def relaxed(block: CSR, lengths: Array, top: Array, low_memory: bool = False) -> Array:
-    """(columns,) least `lengths[row] + value` of rows below `top`; low_memory: in chunks."""
+    """(columns,) least `lengths[row] + value` over the entries of the rows below `top`.
+
+    low_memory: process the entries in chunks.
+    """
     extent = block.shape[1]
 
     def relax(best, edges: Edges):

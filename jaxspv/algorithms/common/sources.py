@@ -51,7 +51,14 @@ def elsewhere(**here: str) -> Callable[[_F], _F]:
 
 
 def check_source(source: Any, n: int, argument: str = "source") -> Any:
-    """`source` as int32, n where it is out of range: nothing is reached from there."""
+    """`source` as int32, out-of-range values mapped to n (nothing is reached from there).
+
+    argument: what errors call it.
+
+    Raises:
+        TypeError: it is not an integer or an array of them.
+        ValueError: a concrete value is out of [0, n), or the array has more than one axis.
+    """
     if type(source) is int and 0 <= source < n:  # most eager calls
         return np.asarray(source, np.int32)
     refuse_names(argument, source)

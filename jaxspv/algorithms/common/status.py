@@ -87,7 +87,11 @@ def _error(algorithm: str, *, cycle: bool) -> Exception:
 
 
 def look(most: int = MOST) -> None:
-    """Reads the statuses of earlier calls that have ended; waits for the oldest beyond `most`."""
+    """Reads the statuses of earlier calls that have ended; waits for the oldest beyond `most`.
+
+    Raises:
+        RuntimeError, NegativeCycleError: as `finished` and `without_negative_cycle`.
+    """
     while _OPEN:
         ready = _ready()
         if len(ready) > 1 and not np.asarray(_any_bad((ready * TOGETHER)[:TOGETHER])):

@@ -16,7 +16,16 @@ from ...graph import Graph, as_graph
 
 
 def undirected(G: Any, algorithm: str, *, values: bool = False) -> Graph:
-    """`G` as a Graph; refuses a concrete one that is not symmetric, by pattern or `values` too."""
+    """`G` as a Graph; its pattern is symmetric, or traced and so taken at its word.
+
+    Args:
+        values: whether its values must be symmetric too, but for rounding.
+
+    Raises:
+        TypeError: G is no graph.
+        ValueError: it is not square, or its pattern or values, where they are concrete, are not
+            symmetric.
+    """
     graph = as_graph(G, algorithm, ())
     if is_undirected(graph, values=values) is not False:
         return graph
@@ -32,7 +41,11 @@ def undirected(G: Any, algorithm: str, *, values: bool = False) -> Graph:
 
 
 def is_undirected(graph: Graph, *, values: bool = False) -> bool | None:
-    """Whether pattern (values: and values, up to rounding) equal the transpose; None: traced."""
+    """Whether the pattern equals its transpose; None: it is traced and not declared.
+
+    Args:
+        values: whether the values are compared too, but for rounding.
+    """
     if graph.symmetric:
         return True
     A = graph.out

@@ -17,7 +17,11 @@ from ...graph import Graph, arrays_of
 
 
 def with_real_weights(graph: Graph, algorithm: str) -> Graph:
-    """The graph itself; refuses complex weights."""
+    """The graph itself.
+
+    Raises:
+        TypeError: its weights are complex.
+    """
     if graph.dtype.kind == "c":
         raise TypeError(
             f"`{algorithm}` takes real weights; got {graph.dtype}. Make some of them, as by "
@@ -67,7 +71,10 @@ class Facts(NamedTuple):
 
 
 def facts_of(graph: Graph) -> Facts:
-    """The facts of concrete weights, cached: in NumPy, of many on a GPU in one program."""
+    """The facts of a graph with concrete weights: in NumPy, of a large one on a GPU one program.
+
+    Looked up once for eager calls on the same arrays.
+    """
     graph = with_real_weights(graph, "prepare")
     if graph.nse == 0:
         return Facts(np.zeros((), graph.dtype)[()], -1, -1, -1, True, 1.0, None)

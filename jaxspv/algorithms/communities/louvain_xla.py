@@ -93,7 +93,8 @@ def share(total: Array) -> Array:
 def quality_of(
     n: int, edges: Edges, group: Array, k: Array, per: Array, resolution: Array
 ) -> Array:
-    """The modularity of a level's communities; k: (n,) sums of weights, per: the `share` of all."""
+    """The modularity of communities of the vertices of a level; k: (n,) their sums of weights, per:
+    the `share` of all."""
     start, end = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
     inside = jnp.sum(jnp.where(start == end, edges.weight, 0))
     sums = jnp.zeros(n, k.dtype).at[group].add(k)
@@ -132,7 +133,8 @@ def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array
 
 
 def _best_moves(n, edges: Edges, group, sums, k, factor) -> tuple[Array, Array]:
-    """(n,) the gain of each vertex's best move over staying; the community it moves to."""
+    """(n,) the gain of the best move of each vertex over staying; the community that it moves
+    to."""
     to = group.at[edges.head].get(mode="fill", fill_value=n)
     weight = jnp.where(edges.tail == edges.head, 0, edges.weight)
     v, c, w = _by_vertex_and_group(edges.tail, to, weight)

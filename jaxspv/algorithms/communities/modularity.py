@@ -121,7 +121,10 @@ def _dtype(graph: Graph, weighted: bool) -> Any:
 
 
 def edge_weights(graph: Graph, *, weighted: bool, directed: bool) -> Array:
-    """(nse,) weights by a power of two, so that sums are finite; 0 in padding; loops doubled."""
+    """(nse,) float32 or the dtype of the weights, 0 in the padding; undirected loops doubled.
+
+    Scaled by a power of two, so that sums are finite; modularity is the same for any scale.
+    """
     tail, head = endpoints_of(graph)
     dtype = _dtype(graph, weighted)
     weights = graph.data.astype(dtype) if weighted else jnp.ones(graph.nse, dtype)

@@ -92,7 +92,11 @@ def _afforest(graph):
 
 
 def hooked(labels: Array, tail: Array, head: Array) -> tuple[Array, Array]:
-    """(labels, whether any changed) after a round: hooks to the lower label of each edge, jumps."""
+    """(labels, whether any changed) after one round: the lower label of an edge goes to its ends
+    and to what their labels name, then labels jump to the labels of their labels.
+
+    tail, head: ends of the edges; both n, the number of labels, where there is none.
+    """
     n = labels.shape[0]
     if n == 0:
         return labels, jnp.asarray(False)

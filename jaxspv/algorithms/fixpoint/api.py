@@ -57,7 +57,12 @@ class Fixpoint(NamedTuple):
 
 @pytree_dataclass
 class FixpointLayout:
-    """On a GPU: in-edges for the dense kernel, None after new values; what `sssp` has, to push."""
+    """The layout "fixpoint".
+
+    Attributes:
+        kernel: the in-edges for the kernel of all elements, on a GPU; None after new values.
+        push: on a GPU, what the layout "sssp" has for the kernel that pushes; else None.
+    """
 
     kernel: dict[str, Array] | None = None
     push: Any = None

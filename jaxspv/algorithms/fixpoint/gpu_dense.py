@@ -116,7 +116,10 @@ def _targets(until, prepared, n) -> Array | None:
 
 
 class _Arrays:
-    """Vectors, then scalars, last `until`'s; `parts`: places of operands and captured arrays."""
+    """The arrays of a call in the kernel's order: vectors, then scalars, the last of `until`.
+
+    `parts` are (operands, captured by the update, captured by each of the sums), as places.
+    """
 
     def __init__(self, call):
         knobs = [_knob(leaf) for leaf in jax.tree.leaves(call.until)]

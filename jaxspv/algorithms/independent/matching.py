@@ -124,7 +124,8 @@ def _phases(A: CSR) -> Matching:
 
 
 def _search(shape: tuple[int, int], row, col, columns, rows) -> tuple[Array, Array]:
-    """(n,) the row that found each column, m: none; (m,) the free column of each root, n: none."""
+    """(n,) the row that each column was found from, m for none; (m,) the free column at the end of
+    the tree of each root, n for none."""
     m, n = shape
 
     def level(state):

@@ -75,7 +75,10 @@ def start_of(local: Local, p, dtype) -> Array:
 
 
 def iterate(local: Local, mine: Array, damping, tol, max_iterations, min_iterations):
-    """A piece of the scores, iterations, whether they converged; sums in float64."""
+    """A piece of the scores, the number of iterations, whether they converged.
+
+    Sums in float64: a hub has many equal shares.
+    """
     return pagerank_xla(
         functools.partial(_flow, local, add=sum_in_double),
         _strength(local, sum_in_double),
@@ -143,7 +146,8 @@ def _not_in_one_launch(G, *_) -> str | None:
 
 @op.register("one_launch", backend="pallas", refuse=_not_in_one_launch)
 def one_launch(G: ShardedGraph, p, damping, tol, max_iterations, min_iterations, **options):
-    """Shares go into other devices' memory; where weights are not symmetric, as the other form."""
+    """Shares go into the other devices' memory inside the kernel; where the weights turn out not to
+    be symmetric, as the other form. options: of the kernel."""
 
     def body(local: Local, p, *knobs):
         mine, block = start_of(local, p, G.dtype), local.block

@@ -201,7 +201,11 @@ def _relaxed_together(axis_size, in_batched, *operands, **static):
 
 @op.register("persistent", backend="pallas", refuse=_not_persistent, batched="map")
 def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
-    """Near and far queues, the whole search in one launch; non-negative weights."""
+    """Near and far queues, the whole search in one launch; non-negative weights.
+
+    Where neither `delta` nor a prepared graph says that no weight is negative, a look at them says
+    whether Bellman-Ford runs instead.
+    """
     how = {"parents": parents, "deterministic": deterministic}
     if delta is not None:
         layout = graph.layouts.get("sssp")

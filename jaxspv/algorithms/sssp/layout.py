@@ -35,7 +35,11 @@ class BucketWidths(NamedTuple):
 
 
 def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWidths | None, bool]:
-    """The bucket widths or None, and if weights may be negative; never waits for prepared ones."""
+    """The bucket widths given or prepared, or None; and whether weights may be negative.
+
+    Reads concrete weights, but not those of a prepared graph on a GPU, where it would block
+    until they are computed: `prepare` leaves out the kernel's width if a weight is negative.
+    """
     prepared = graph.layouts.get("sssp")
     if not is_concrete(graph.data):  # an eager derivative knows the weights too
         out = dataclasses.replace(graph.out, data=value_of(graph.data))

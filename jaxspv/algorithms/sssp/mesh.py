@@ -68,7 +68,12 @@ def width_of(local: Local) -> tuple[Array, Array]:
 def lengths_of(
     local: Local, source: Array, until: Any, delta: Any, most: Array, low_memory: bool = False
 ) -> tuple[State, Array]:
-    """Delta-stepping, all pending vertices a step if a weight is negative; and if converged."""
+    """Runs delta-stepping; returns the state and whether it converged.
+
+    A step relaxes the pending vertices within a bucket's width of the least length. If a weight is
+    negative it relaxes all pending ones, n times at most: after that there is a negative cycle.
+    low_memory: process the entries in chunks.
+    """
     dtype = local.block.data.dtype
     top = infinity(dtype)
     width, negative = width_of(local)
@@ -140,7 +145,8 @@ def tree_of(local: Local, length: Array, source: Array) -> Array:
 
 
 def _carriers(local: Local, source: Array, distances: Array) -> Array:
-    """(n,) each vertex's predecessor on the path of its derivative; itself if it has none."""
+    """(n,) the predecessor of each vertex on the path of its derivative, itself if it has none: the
+    smallest strictly nearer tight one; if a vertex has none of these, the tree of a search."""
     length = local.piece(distances)
     before, after, tight = _tight(local, length)
     first = least_tail(local, tight & (before < after))
@@ -246,7 +252,9 @@ def _not_in_one_launch(G, *search, parents) -> str | None:
 
 @op.register("one_launch", backend="pallas", refuse=_not_in_one_launch)
 def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **options):
-    """Lengths go into other devices' memory; for negative lengths and cycles as the other form."""
+    """Lengths go into the other devices' memory inside the kernel; where one falls below 0, or a
+    negative cycle goes round, as the other form; parents by a search after it. options: of the
+    kernel."""
 
     def body(local: Local, source, delta, most):
         part, block = local.part, local.block

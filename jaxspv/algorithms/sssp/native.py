@@ -34,7 +34,10 @@ def refuse_tree(A: Any, distances: Any, source: Any) -> str | None:
 
 
 def search(graph: Graph, source: Array, until: Until | None) -> tuple[Array, ...]:
-    """Distances up to the limit of `until`, parents, steps, converged, overflow; see `SSSP`."""
+    """Distances, parents, steps, converged, overflow; see `SSSP`.
+
+    With `until` it may end before it has settled the vertices beyond the limit of `until`.
+    """
     out, n = graph.out, graph.n
     number, flag = (jax.ShapeDtypeStruct((), t) for t in (jnp.int32, jnp.bool_))
     vectors = tuple(jax.ShapeDtypeStruct((n,), t) for t in (graph.dtype, jnp.int32))

@@ -210,7 +210,8 @@ def _round(graph: OutEdges, s: State, limit: Array) -> State:
 
 
 def overflow(graph: OutEdges, length: Array) -> Array:
-    """Whether a sum that wraps may have made a length wrong: extremes first, then edges."""
+    """Whether a sum that wraps may have made a length wrong; edges are only checked if those of the
+    extremes do."""
     if jnp.issubdtype(length.dtype, jnp.floating):
         return jnp.bool_(False)
     top, zero = infinity(length.dtype), jnp.zeros((), length.dtype)

@@ -215,7 +215,11 @@ def _ranks(graph: Graph) -> tuple[Array, Array, Array]:
 
 
 def _by_weight(graph: Graph) -> Array:
-    """Slots by (weight, smaller end, larger end), nse for none; by one key each, as GPUs sort."""
+    """The slots in order of (weight, smaller end, larger end), nse for none.
+
+    Sorts by one key each, the last first, which a GPU does digit by digit. Of a symmetric graph
+    only the slots in the row of the smaller end, which are in order of their ends already.
+    """
     tail, head = endpoints_of(graph)
     keys = [jnp.maximum(tail, head), jnp.minimum(tail, head), graph.data]
     slot = jnp.arange(graph.nse, dtype=jnp.int32)

@@ -35,7 +35,9 @@ def _upward(local: Local) -> CSR:
 
 
 def _count(local: Local) -> tuple[Array, Array]:
-    """The number of triangles; if in- and out-degrees differ. Step k: heads k devices before."""
+    """The number of triangles u -> v, u -> w, v -> w, and whether some in-degree differs from the
+    out-degree. Step k takes the edges u -> v of this device whose v is on the k-th device before.
+    """
     part = local.part
     devices, r = part.grid[0], part.places
     own = _upward(local)
@@ -75,7 +77,10 @@ def _in_blocks(G) -> str | None:
 
 @op.register("ring", refuse=_in_blocks)
 def _ring(G):
-    """As many steps as devices; in each the rows of one visit another."""
+    """As many steps as devices; in each the rows of one visit another.
+
+    Whether the pattern is symmetric is not checked; where in- and out-degrees differ, `overflow`.
+    """
     return Triangles(*on_mesh(_count, G))
 
 

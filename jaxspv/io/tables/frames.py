@@ -32,7 +32,11 @@ def new_numbers() -> Numbers:
 def numbered(
     tails: Sequence[Hashable], heads: Sequence[Hashable], known: Numbers | Labels
 ) -> Int[np.ndarray, "2 edges"]:
-    """The numbers of both columns; new names are added to a dictionary."""
+    """The numbers of both columns; new names are added to a dictionary.
+
+    Raises:
+        ValueError: a name is not among the labels.
+    """
     both = itertools.chain.from_iterable(zip(tails, heads, strict=True))
     if isinstance(known, Labels):
         found = known.vertices(both)
@@ -76,7 +80,11 @@ def ends_of(
 def values_of(
     values: Shaped[np.ndarray, " edges"] | None, edges: int, dtype: Any
 ) -> Shaped[np.ndarray, " edges"]:
-    """The values in their dtype, float32 for None; ones for None."""
+    """The values in their dtype, float32 for None; ones for None.
+
+    Raises:
+        ValueError: they are no numbers, or the dtype does not hold one: see `in_dtype`.
+    """
     dtype = np.dtype(np.float32 if dtype is None else dtype)
     if values is None:
         return np.ones(edges, dtype)
@@ -235,7 +243,12 @@ def column_of(frame: Any, name: str) -> np.ndarray:
 
 
 def read_parquet(path: str | os.PathLike[str], columns: Sequence[str | int | None]) -> list[Any]:
-    """The columns of a Parquet or Feather file, by name or number; None for None."""
+    """The columns of a Parquet or Feather file, by name or number; None for None.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+        ValueError: there is no such column; names those that there are.
+    """
     required("pyarrow", f"a file such as {os.path.basename(path)}")
     if str(path).endswith(".parquet"):
         kind = importlib.import_module("pyarrow.parquet")

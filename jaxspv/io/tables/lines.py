@@ -35,7 +35,13 @@ PLAIN = re.compile(r"\w(?:[\w .-]*\w)?")  # names that need no quotes
 
 
 def fields_of(line: str, mark: str | None, number: int) -> list[str]:
-    """The fields of a line between marks, None: white space; blanks around them are left out."""
+    """The fields of a line between marks (None: white space, without quotes).
+
+    Blanks at the ends of a field are left out, those within quotes are kept.
+
+    Raises:
+        ValueError: a quote does not end on its line, or is followed by more than blanks.
+    """
     if mark is None:
         return line.split()
     if '"' not in line:
@@ -64,7 +70,10 @@ def _field(mark: str) -> re.Pattern[str]:
 
 
 def written(name: str, mark: str) -> str | None:
-    """A name as a line with this mark holds it, in quotes where needed; None: it cannot."""
+    """A name as a line with this mark must hold it to be read again, in quotes where it needs them.
+
+    None: no line gives it back, as it is empty, has line ends, or (the mark is a blank) blanks.
+    """
     if PLAIN.fullmatch(name) and mark not in name:
         return name
     if not name or re.search("[\n\r\ud800-\udfff]", name):
@@ -150,7 +159,11 @@ class Text:
         return int(self.header)
 
     def _is_header(self, number: int, fields: list[str]) -> bool:
-        """Whether the first line names columns: of numbers where it holds words alone."""
+        """Whether the first line names columns: of numbers where it holds words alone.
+
+        Raises:
+            ValueError: it is neither that nor an edge.
+        """
         ends = [fields[k] for k in self.columns[:2] if k < len(fields)]
         if self.labels is not False:
             return ends == ["source", "target"]  # as `write_edgelist` writes

@@ -171,7 +171,11 @@ def write_edgelist(
 
 
 def _written(names: Sequence[Any], mark: str) -> list[str]:
-    """Names as lines hold them; refuses those that no line can hold, and two that read alike."""
+    """Names as lines hold them.
+
+    Raises:
+        ValueError: one is neither text nor a number, a line cannot hold it, or two read alike.
+    """
     found: dict[str, Any] = {}
     for name in names:
         if not isinstance(name, str | int | float):

@@ -37,7 +37,10 @@ def bits(key: Any, shape: tuple[int, ...]) -> Array:
 
 
 def below(draw: Array, bound: Array) -> Array:
-    """`floor(draw bound / 2^32)`, int32, without a product of 64 bits: uniform in [0, bound)."""
+    """`floor(draw bound / 2^32)`, int32: uniform in [0, bound) up to bound / 2^32.
+
+    In halves of 16 bits: there is no product of 64.
+    """
     bound = bound.astype(jnp.uint32)
     low, high = draw & 0xFFFF, draw >> 16
     small, large = bound & 0xFFFF, bound >> 16
@@ -181,7 +184,11 @@ def sample_neighbors(
 
 
 def _by_rows(G: Any) -> tuple[Graph, Array | None, int]:
-    """`G` as a Graph; for its slots those of G, None: they are the same; how many G has."""
+    """`G` as a Graph; for its slots those of G, None: they are the same; how many G has.
+
+    Raises:
+        ValueError: G lists a place twice, so that no slot holds its value.
+    """
     A = G.out if isinstance(G, Graph) else G if isinstance(G, SparseMatrix) else ours(G)
     if not isinstance(A, SparseMatrix) or (is_plain(A) and A.row_sorted):
         graph = as_graph(G, "`sample_neighbors`", ())

@@ -91,7 +91,10 @@ def _neighbour(G: Graph, first: Array, degree: Array, draw: Array) -> Array:
 
 
 def _biased(key, G: Graph, before, first, degree, p, q) -> Array:
-    """A uniform neighbour, accepted with odds by its bias; if none is, the least `wait` / bias."""
+    """A uniform neighbour, accepted with odds in proportion to its bias; again until it is.
+
+    Where none is, the trial of the least `wait` / bias: that race is won in proportion to biases.
+    """
     biases = np.array([1 / p, 1.0, 1 / q])  # of the way back, to a common neighbour, away
     most = biases.max()
     limits = np.round(biases / most * 2**31).astype(np.uint32)  # of 31-bit draws

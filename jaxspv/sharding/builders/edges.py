@@ -87,7 +87,15 @@ def sharded(
     nse: int | None,
     check: Callable[[Agreed], None] = lambda agreed: None,
 ) -> ShardedGraph:
-    """The graph of the edges of `own()` in each process; an error in one is raised in all."""
+    """The graph of the edges that `own()` returns in each process.
+
+    An error in one process is raised in all, so that none blocks for ever.
+
+    Args:
+        own: returns the edges of this process, or raises.
+        where: the mesh and how the graph lies on it.
+        check: raises if the edges of all processes together are not as they should be.
+    """
     if n is not None and (not isinstance(n, (int, np.integer)) or not 0 <= n < LIMIT):
         raise ValueError(f"`n` must be an integer in [0, 2^31 - 1); got {n!r}.")
     dup = as_monoid(dup, "dup")

@@ -96,7 +96,8 @@ def shard_file(
 
 
 def local_blocks(path: pathlib.Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Whole lines of this process and their first byte: those that begin in its blocks of bytes."""
+    """Whole lines of this process, and at which byte they begin: those that begin in its blocks of
+    bytes from `start` on."""
     part, parts = jax.process_index(), jax.process_count()
     with opened(path, progress=False) as file:
         file.seek(start)

@@ -13,7 +13,13 @@ from ..partition import Partition
 
 
 class LocalEdges(NamedTuple):
-    """The edges of one process; exact: sums of integers that do not fit their dtype are refused."""
+    """The edges of one process.
+
+    Attributes:
+        row, col: (edges,) integers.
+        data: (edges,) the values.
+        exact: sums of integers at one place that their dtype does not hold are refused.
+    """
 
     row: np.ndarray
     col: np.ndarray

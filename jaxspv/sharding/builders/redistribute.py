@@ -95,7 +95,8 @@ def _everyone(part: Partition, order):
 
 
 def _programs(part: Partition, body: Any, given: int, whole: tuple[bool, ...]) -> Any:
-    """`body` on every device; its first `given` operands are sharded, the rest and `whole` not."""
+    """`body` on every device: its first `given` operands are sharded, the rest whole on each, as
+    are the results that `whole` says."""
     everywhere = PartitionSpec()
 
     def run(*operands):
@@ -121,7 +122,8 @@ def _programs(part: Partition, body: Any, given: int, whole: tuple[bool, ...]) -
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _addressed(part, directed, row, col, *data):
-    """A device's edges by owner, where each owner's begin, its piece; all counts, everywhere."""
+    """On each device its edges as local rows, columns (and values) in the order of their devices,
+    where each device's begin, its piece; and everywhere how many go from where to where."""
     R, C = part.grid
     n, P = part.n, R * C
 
@@ -157,7 +159,8 @@ def _addressed(part, directed, row, col, *data):
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _joined(part, how, dup, rounds, counts, bounds, *edges):
-    """Each device's sorted entries in `capacity` slots; the most; if a sum of integers is wrong."""
+    """The entries of each device, sorted, in `capacity` slots; the largest number of them; and if
+    `exact` whether a sum of integers is wrong."""
     (rows, cols), (capacity, chunk, exact) = part.block_shape, how
 
     def body(bounds, row, col, *rest):

@@ -63,7 +63,10 @@ def _by_kernel(A, d, source):
 
 
 def _in_rounds(A, d, source, find):
-    """All rules in one loop, so that one kernel is compiled: rule 3 as rounds from the source."""
+    """All rules in one loop, so that one kernel is compiled: rule 3 as rounds from the source.
+
+    find: as `first_tight`.
+    """
     n, nse = d.shape[0], A.nse
     vertex, finite = jnp.arange(n, dtype=jnp.int32), jnp.isfinite(d)
     wanted, none = finite & (vertex != source), jnp.full(n, nse, jnp.int32)

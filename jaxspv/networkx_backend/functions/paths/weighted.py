@@ -19,7 +19,10 @@ from ...views import joined, on_device
 
 
 class Tree(NamedTuple):
-    """Distances and parents of searches; their starts are within any cutoff."""
+    """Distances and parents that searches gave, and what NetworkX makes of them.
+
+    Within a cutoff the starts of the searches are found, whatever it is.
+    """
 
     G: ConvertedGraph
     weight: str | None

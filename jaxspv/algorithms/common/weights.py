@@ -122,7 +122,7 @@ def check_weights(graph: Graph, *, negative: bool = False, infinite: bool = Fals
 def refused(weights: Array, indptr: Array) -> Array:
     """Whether one of these traced weights is negative, infinite or NaN: of concrete ones an
     error, of traced ones NaN in the result."""
-    valid = jnp.arange(weights.shape[0]) < indptr[-1]
+    valid = jnp.arange(weights.shape[0], dtype=indptr.dtype) < indptr[-1]
     bad = valid & ~((weights >= 0) & (weights < np.inf))
     return jnp.max(bad.astype(jnp.float32), initial=0) > 0  # of booleans: slower on CPUs
 

@@ -102,8 +102,8 @@ def single(name: str, x: Any) -> Any:
 
 
 def single_numbers(**arguments: Any) -> None:
-    """Raises an error if something else is given where a real number is meant. Raises TypeError,
-    ValueError: an argument is no number, has axes, or is complex."""
+    """Refuses what is no real number. Raises TypeError, ValueError: an argument is no number, has
+    axes, or is complex."""
     for name, value in arguments.items():
         if np.iscomplexobj(single(name, value)):
             raise TypeError(f"`{name}` must be a real number; got {value!r}.")

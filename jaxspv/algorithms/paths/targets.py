@@ -143,8 +143,8 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
 
 
 def _reduced(graph: Graph, h: Array) -> tuple[Array, Array, Array]:
-    """The reduced weights, also without what rounding makes negative, with the same slope; and
-    whether some are too low for rounding."""
+    """The reduced weights; the same with 0 where rounding makes them negative, of the same
+    gradient; whether some are too low for rounding."""
     tail, head = endpoints_of(graph)
     before, after = (h.at[v].get(mode="clip") for v in (tail, head))
     data = graph.data.astype(h.dtype)

@@ -1,7 +1,8 @@
 """`python -m benchmarks.measure OUT`: every table of a device, on the tree as it is.
 
 Each line of `tables/<device>.txt` holds the arguments of one run. Run k writes OUT/k.json and
-OUT/k.log; `python -m benchmarks report --add OUT/*.json` stores what was measured.
+OUT/k.log; `python -m benchmarks report --add OUT/*.json` stores what was measured. On several
+GPUs each run has one of them to itself while it times.
 """
 
 from __future__ import annotations
@@ -27,12 +28,17 @@ def main(argv: list[str] | None = None) -> int:
     p.add_argument("--device", choices=[f.stem for f in TABLES.glob("*.txt")], default="cpu")
     p.add_argument("--only", nargs="+", metavar="NAME", help="these benchmarks alone")
     p.add_argument("--processes", type=int, default=1, help="compile side by side, time alone")
+    p.add_argument("--gpus", type=int, default=1, help="share the runs between so many")
     p.add_argument("--seconds", type=float, default=3600, help="limit of one run")
     args = p.parse_args(argv)
     args.out.mkdir(parents=True, exist_ok=True)
     lines = (TABLES / f"{args.device}.txt").read_text().splitlines()
     chosen = [k for k, line in enumerate(lines) if not args.only or line.split()[0] in args.only]
-    environment = os.environ | ({LOCK: str(args.out / "lock")} if args.processes > 1 else {})
+
+    def environment(k: int) -> dict[str, str]:
+        gpu = str(k % args.gpus)
+        lock = {LOCK: str(args.out / f"lock{gpu}")} if args.processes > 1 else {}
+        return os.environ | lock | ({"CUDA_VISIBLE_DEVICES": gpu} if args.gpus > 1 else {})
 
     def one(k: int) -> int:
         while args.device == "cpu" and os.getloadavg()[0] > QUIET:  # of the run before, or others
@@ -45,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
                     [*command, "--json", str(args.out / f"{k}.json")],
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    env=environment,
+                    env=environment(k),
                     timeout=args.seconds,
                     check=False,
                 ).returncode

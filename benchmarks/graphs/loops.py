@@ -19,7 +19,7 @@ from jax import lax
 import jaxspv as jsp
 from jaxspv import verify
 
-from ..harness import Candidate, blocking, device_events, jitted, measure
+from ..harness import Candidate, alone, blocking, device_events, jitted, measure
 from ..options import Options
 from ..suite import Workload
 
@@ -66,7 +66,8 @@ def run(workload: Workload, options: Options) -> list[dict[str, Any]]:
     for record, candidate in zip(records, candidates, strict=True):
         number = steps[candidate.name]
         record.update(steps=number, us_per_step=1e3 * record["median_ms"] / number)
-        events = device_events(candidate.call)
+        with alone():
+            events = device_events(candidate.call)
         if events is not None:
             copies = sum("D2H" in name or "DtoH" in name for name in events)
             record.update(

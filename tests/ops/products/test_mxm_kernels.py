@@ -9,8 +9,7 @@ from graphblas_reference import gb
 import jaxspv as jsp
 from jaxspv.formats.csr import sorted_csr
 from jaxspv.ops.products.mxm import gpu
-from jaxspv.ops.products.mxm.call import checked
-from jaxspv.ops.products.mxm.result import sorted_mask
+from jaxspv.ops.products.mxm.call import checked, sorted_mask
 
 M, L, N, CAPACITY = 20, 30, 40, 800
 CASES = [

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv._core.eager import programs
-from jaxspv.ops.products.mxm import gpu, gpu_forms, methods, plan
+from jaxspv.ops.products.mxm import gpu, methods, plan
 from jaxspv.ops.write_rule import capacity
 
 
@@ -39,7 +39,7 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(methods.op, "_forms", kernels)
     for name in ("in_order", "multiply_by_rows"):
         call = functools.partial(getattr(gpu, name), interpret=True)
-        monkeypatch.setattr(gpu_forms, name, call)
+        monkeypatch.setattr(gpu, name, call)
     return waited
 
 

@@ -21,10 +21,9 @@ from ...write_rule.write import as_accum
 from ..common.hypersparse import beyond_int32, multiply_matrices
 from ..common.product import positions_as
 from ..spmm.api import multiply as multiply_array
-from .call import checked
+from .call import checked, empty
 from .methods import op
 from .plan import methods, plan, remember
-from .result import empty
 
 _ARRAYS = jax.Array, np.ndarray
 

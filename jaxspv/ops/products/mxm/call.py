@@ -1,15 +1,16 @@
-"""The checked operands of a product of two sparse matrices, and bounds from their shapes."""
+"""A product of two sparse matrices: its checked operands, bounds from their shapes, its result."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from ...._core.indices import with_pattern
 from ...._core.reductions import is_narrow
@@ -17,9 +18,9 @@ from ....algebra.masks import Mask, check_mask
 from ....algebra.operators import BinaryOp
 from ....algebra.semirings import Semiring, as_semiring
 from ....formats import COO, CSC, CSR, SparseMatrix
+from ....formats.csr import sorted_csr
 from ...write_rule.call import matrix
-from ..common.product import joined
-from .result import term_dtype
+from ..common.product import joined, term_dtype
 
 _TRANSPOSED = {"firsti": "secondj", "firstj": "secondi", "secondi": "firstj", "secondj": "firsti"}
 
@@ -142,3 +143,61 @@ def _indices(A: Any) -> Any:
 def _slots(A: Any) -> Any:
     flag = np.zeros((), bool)  # arrays of NumPy, which no trace has seen
     return dataclasses.replace(A, data=np.arange(A.nse, dtype=np.int32), overflow=flag)
+
+
+class Result(NamedTuple):
+    """C by rows: offsets (m + 1,), columns and values (nse,), and what to know about them.
+
+    Attributes:
+        total: entries that C has, also where they exceed nse; 2^31 - 1 stands for any larger.
+        wrapped: a product did not fit its dtype.
+    """
+
+    indptr: Array
+    indices: Array
+    data: Array
+    total: Array
+    wrapped: Array
+
+
+def no_entries(m: int, n: int, nse: int, dtype: Any) -> Result:
+    """What a loop adds entries to; `indptr` (m,) holds the lengths of the rows, for `offsets`."""
+    lengths, indices = jnp.zeros(m, jnp.int32), jnp.full(nse, n, jnp.int32)
+    return Result(lengths, indices, jnp.zeros(nse, dtype), jnp.int32(0), jnp.asarray(False))
+
+
+def offsets(r: Result) -> Result:
+    """The result with (m + 1,) offsets of its rows, cut at nse, in place of their lengths."""
+    nse = r.data.shape[0]
+    ends = jnp.cumsum(r.indptr, dtype=jnp.int32)  # wraps only where the total exceeds nse
+    wrapped = jnp.cumsum((ends < 0).astype(jnp.int32)) > 0
+    ends = jnp.where(wrapped, nse, jnp.minimum(ends, nse))
+    return r._replace(indptr=jnp.append(jnp.int32(0), ends))
+
+
+def matrix_of(r: Result, A: SparseMatrix, B: SparseMatrix) -> CSR:
+    """The result as a matrix; its overflow is sticky."""
+    over = (r.total > r.data.shape[0]) | r.wrapped | A.overflow | B.overflow
+    shape = (A.shape[0], B.shape[1])
+    return CSR(r.data, r.indices, r.indptr, over, shape, True, True)
+
+
+def empty(semiring: Semiring, A: SparseMatrix, B: SparseMatrix, nse: int) -> CSR:
+    """A product without entries."""
+    (m, _), (_, n) = A.shape, B.shape
+    data = jnp.zeros(nse, term_dtype(semiring, A.dtype, B.dtype))
+    indptr = jnp.zeros(m + 1, jnp.int32)
+    indices = jnp.full(nse, n, jnp.int32)
+    return CSR(data, indices, indptr, A.overflow | B.overflow, (m, n), True, True)
+
+
+def sorted_mask(mask: Mask | None) -> Mask | None:
+    """A mask whose sparse source is a sorted CSR."""
+    if mask is None or not isinstance(mask.source, SparseMatrix):
+        return mask
+    return Mask(sorted_csr(mask.source), mask.structural, mask.complement)
+
+
+def lists_places(mask: Mask | None) -> bool:
+    """Whether a mask names the places that C may have."""
+    return mask is not None and not mask.complement and isinstance(mask.source, SparseMatrix)

@@ -1,4 +1,4 @@
-"""Sparse times sparse on NVIDIA GPUs: when the kernels by rows serve, and how they are called."""
+"""Sparse times sparse on NVIDIA GPUs: when the kernels serve, how they are called, the forms."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ from ....algebra.masks import Mask, structure
 from ....algebra.semirings import Semiring, plus_times
 from ....formats import CSC, CSR, SparseMatrix
 from ....formats.csr import sorted_csr
-from .dot import compacted
-from .result import Result, term_dtype
+from .call import Result, matrix_of, sorted_mask, term_dtype
+from .jvp import both_sides, pulled, pushed
+from .methods import no_dots, op
+from .xla import compacted
 
 SCALARS = ("float32", "int32", "bool")
 
@@ -222,3 +224,38 @@ def _functions(semiring, a, b):
         return total.astype(_word(term))
 
     return mul, combine, (_word(a), _word(b), *[jnp.dtype(jnp.int32)] * 3)
+
+
+# ---- Forms ----
+
+
+@op.register("dot", backend="pallas", refuse=lambda *a, **_: no_dots(*a) or no_kernels(*a))
+def _dot(semiring, A, B, mask, found, *, nse, size, products):
+    """For each place of the mask, a row of A meets a column of B, 32 in a warp: one kernel."""
+    columns, wanted = sorted_csr(B.T).T, sorted_mask(mask)
+    assert wanted is not None  # else refused
+    return matrix_of(multiply_places(semiring, sorted_csr(A), columns, wanted, nse=nse), A, B)
+
+
+@op.register("rows", backend="pallas", refuse=no_kernels)
+def _rows(semiring, A, B, mask, found, *, nse, size, products):
+    """Rows of few products sorted by warps, others marked and accumulated by CTAs: kernels."""
+    if found is None:
+        r = multiply_by_rows(semiring, sorted_csr(A), sorted_csr(B), sorted_mask(mask), nse=nse)
+    else:
+        r = in_order(found, B.shape[1], term_dtype(semiring, A.dtype, B.dtype), nse=nse)
+    return matrix_of(r, A, B)
+
+
+def _no_derivatives(a, b, C, *_, **__) -> str | None:
+    return no_kernels(plus_times, a, b, structure(C))
+
+
+@pushed.register("rows", backend="pallas", refuse=_no_derivatives)
+def _pushed(a, b, C, parts, *, live, way):
+    return both_sides(product_along, a, b, C, parts, live)
+
+
+@pulled.register("dots", backend="pallas", refuse=_no_derivatives)
+def _pulled(a, b, C, zeros, w, *, live, way):
+    return cotangents(a, b, C, w, live)

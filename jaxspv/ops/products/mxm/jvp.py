@@ -15,14 +15,13 @@ from ...._core.eager.arrays import on_gpu
 from ...._core.loops import batch_any
 from ...._core.operation import Operation, typed
 from ...._core.reductions import ROUNDED, gather
-from ....algebra.masks import structure
 from ....algebra.semirings import plus_times
 from ....formats import CSR, SparseMatrix
 from ....formats.csr import sorted_csr
 from ..common.dense_products import is_bilinear
 from ..common.product import safe, take
+from .cpu import cotangents, product_along
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
-from .loops.accumulate import cotangents, product_along
 
 LOCAL_STEPS = 64  # loops of at most so many steps are one scan, longer ones a scan of scans
 LEAST = 1 << 13  # a step takes at least so many products or entries of A
@@ -71,7 +70,7 @@ def tangent(primals, tangents, C, *, nse, size, products):
     ordinary = is_bilinear(semiring, a, b, C) and 0 not in (a.nse, b.nse, C.nse)
     if picks:
         data = _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way)
-    elif ordinary and (not on_gpu(()) or _no_kernels(a, b, C) is None):
+    elif ordinary and (C.dtype == jnp.float32 or not on_gpu(())):  # which kernels take
         live = not is_zero(a_dot), not is_zero(b_dot)
         dots = tuple(dense_tangent(d) for d, on in zip((a_dot, b_dot), live, strict=True) if on)
         data = pushed(a, b, C, dots, live=live, way=way) if dots else jnp.zeros_like(C.data)
@@ -123,12 +122,6 @@ def _perturbed(semiring, semiring_dot, o, p, x_dot, y_dot):
 # ---- Ordinary products of one floating dtype: native loops on a CPU, kernels on a GPU ----
 
 
-def _no_kernels(a: CSR, b: CSR, C: CSR, *_: Any, **__: Any) -> str | None:
-    from . import gpu
-
-    return gpu.no_kernels(plus_times, a, b, structure(C))
-
-
 def _expanded(a, b, C, parts, *, live, way):
     """`a_dot b + a b_dot` over (+, x) from the list of all products."""
     given = iter(parts)
@@ -146,34 +139,22 @@ pushed = Operation("tangent of a product", "definition", transpose=_transposed, 
 pushed.types = lambda a, b, C, *_, **__: typed(C.dtype, C.nse)
 
 
-def _both_sides(product, a, b, C, parts, live):
+def both_sides(product, a, b, C, parts, live):
     given = iter(parts)
     first = product(a.with_data(next(given)), b, C) if live[0] else 0
     return first + (product(a, b.with_data(next(given)), C) if live[1] else 0)
 
 
-@pushed.register("rows", backend="pallas", refuse=_no_kernels)
-def _pushed_by_rows(a, b, C, parts, *, live, way):
-    from . import gpu
-
-    return _both_sides(gpu.product_along, a, b, C, parts, live)
-
-
 @pushed.register("loop", backend="cpu")
 def _pushed_sequentially(a, b, C, parts, *, live, way):
-    return _both_sides(product_along, a, b, C, parts, live)
+    return both_sides(product_along, a, b, C, parts, live)
 
 
 pushed.register("expand")(_expanded)
 pulled = Operation("cotangents of a product", "definition", internal=True)
 pulled.types = lambda a, b, C, zeros, w, **_: tuple(typed(z.dtype, *z.shape) for z in zeros)
-
-
-@pulled.register("dots", backend="pallas", refuse=_no_kernels)
-def _pulled_by_dots(a, b, C, zeros, w, *, live, way):
-    from . import gpu
-
-    return gpu.cotangents(a, b, C, w, live)
+for _op in (pushed, pulled):
+    _op.gpu_forms_in(f"{__package__}.gpu")
 
 
 @pulled.register("loop", backend="cpu")

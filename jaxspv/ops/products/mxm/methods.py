@@ -7,14 +7,11 @@ import jax.numpy as jnp
 from ...._core.operation import Operation, typed
 from ....formats import CSR
 from ....formats.csr import sorted_csr
-from .dense import CELLS, multiply_densely
-from .dot import multiply_by_dots
-from .esc import multiply_in_steps, multiply_once
+from .call import lists_places, matrix_of, sorted_mask, term_dtype
+from .cpu import multiply, multiply_natively, no_pattern, not_compiled
 from .expand import operands
 from .jvp import tangent
-from .loops.accumulate import multiply
-from .loops.native import multiply_natively, no_pattern, not_compiled
-from .result import lists_places, matrix_of, sorted_mask, term_dtype
+from .xla import CELLS, multiply_by_dots, multiply_densely, multiply_in_steps, multiply_once
 
 
 def _types(semiring, A, B, mask, found, *, nse, size, products):
@@ -25,7 +22,7 @@ def _types(semiring, A, B, mask, found, *, nse, size, products):
 
 
 op = Operation("mxm", tangent, types=_types)
-op.gpu_forms_in(f"{__package__}.gpu_forms")
+op.gpu_forms_in(f"{__package__}.gpu")
 
 
 def no_dots(semiring, A, B, mask, *_, **__) -> str | None:

@@ -21,10 +21,9 @@ from ....algebra.semirings import plus_pair
 from ....formats import SparseMatrix
 from ....formats.base import entries_on_host
 from ....formats.csr import sorted_csr
-from .call import Call
-from .loops.native import counted, no_pattern
+from .call import Call, lists_places, sorted_mask
+from .cpu import counted, no_pattern
 from .methods import no_cells, no_dots, op
-from .result import lists_places, sorted_mask
 
 if TYPE_CHECKING:
     from pallas_kernels.spgemm.api import Rows

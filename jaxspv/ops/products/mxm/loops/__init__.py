@@ -1,1 +1,0 @@
-"""Native loops of a CPU: Gustavson's algorithm, the masked one, the derivatives of both."""

@@ -20,8 +20,8 @@ from ..._core.derivatives import dense_tangent, is_zero
 from ..._core.operation import Operation, typed
 from ...ops.aggregate import wide
 from ...ops.products.common.elementwise import Elementwise
+from ...ops.products.sddmm.api import live_tangents, register_chunks
 from ...ops.products.sddmm.by_entry import ByEntry, chunk_for
-from ...ops.products.sddmm.xla import live_tangents, register_chunks
 from ...ops.reduce import broadcast_rows
 from ...ops.write_rule.entries import take
 

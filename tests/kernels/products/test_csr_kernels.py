@@ -16,7 +16,7 @@ from jaxspv.ops.products.row_layouts import bins
 from jaxspv.ops.products.row_layouts import layout as rows_layout
 from jaxspv.ops.products.row_layouts.layout import grouped as grouped_rows
 from jaxspv.ops.products.spmv import gpu as spmv_gpu
-from jaxspv.ops.products.spmv import vjp as pull_back
+from jaxspv.ops.products.spmv import jvp as pull_back
 from pallas_kernels.products import spmv_vjp as kernels
 from pallas_kernels.products.spmv import SHAPES, csr_spmv
 from pallas_kernels.products.spmv_vjp import csr_vjp

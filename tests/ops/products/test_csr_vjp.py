@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv._core.platforms import Situation, inside
-from jaxspv.ops.products.spmv.vjp import csr_vjp
+from jaxspv.ops.products.spmv.jvp import csr_vjp
 
 DENSE = np.array([[0, 2, 0, 3.5], [0, 0, 0, 0], [1, 0.5, 4, 7], [0, 0, 6, 0]], np.float32)
 

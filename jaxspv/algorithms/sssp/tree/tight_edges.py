@@ -19,7 +19,7 @@ from jax import Array, lax
 from ...._core.operation import Operation
 from ....formats import CSR
 from ....native import bind
-from ....ops.products.spmv.vjp import serves
+from ....ops.products.spmv.jvp import serves
 from .. import native
 
 STRICT, OR_EQUAL, ANY = range(3)  # how near an edge's tail must be, by rule

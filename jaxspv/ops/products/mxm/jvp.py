@@ -18,8 +18,7 @@ from ...._core.reductions import ROUNDED, gather
 from ....algebra.semirings import plus_times
 from ....formats import CSR, SparseMatrix
 from ....formats.csr import sorted_csr
-from ..common.dense_products import is_bilinear
-from ..common.product import safe, take
+from ..common.product import is_bilinear, safe, take
 from .cpu import cotangents, product_along
 from .expand import Operands, Position, Products, find, next_products, operands, terms_of
 

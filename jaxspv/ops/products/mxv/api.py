@@ -29,7 +29,6 @@ from ..row_layouts.layout import Arranged
 from ..spmspv import cpu as spmspv_cpu  # noqa: F401
 from ..spmspv.api import bound_of, multiply_sparse
 from ..spmv.api import op as spmv_op
-from . import spmv_cpu as spmv_cpu
 
 
 @overloadable

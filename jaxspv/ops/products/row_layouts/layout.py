@@ -19,7 +19,7 @@ from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ....formats import CSR
 from ....formats.convert.offsets import search_rows
 from ....graph import Graph, register_layout
-from ..spmv.vjp import serves
+from ..spmv.jvp import serves
 from .bins import RowBins, build
 from .diagonals import Diagonals, by_diagonals
 

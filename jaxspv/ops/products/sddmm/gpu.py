@@ -12,7 +12,7 @@ from pallas_kernels.products.sddmm import sddmm as kernel
 from ...._core.batching import lanes_second, one_by_one
 from ..common.product import term_dtype
 from ..spmv.gpu import SCALARS, no_scalars, scalars
-from .xla import op
+from .api import op
 
 
 def _not_here(semiring, A, X, Y) -> str | None:

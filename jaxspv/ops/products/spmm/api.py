@@ -25,8 +25,8 @@ from ....native import bind
 from ....native.codes import codes, refused
 from ...write_rule.call import Options, as_operand_mask
 from ...write_rule.write import as_accum, write_vector
-from ..common.dense_products import spmm as op
 from ..common.product import computed_dtype, entry_rows, joined, positions_as
+from ..common.product import spmm as op
 from .xla import no_dense_fold, register, result_dtype, widened
 
 

@@ -29,8 +29,15 @@ from .write_rule.call import (
     operand,
 )
 from .write_rule.entries import Entries, entries_of, keep, sort_entries, spread
-from .write_rule.index import Index, as_indices, check_distinct
-from .write_rule.on_host import csr_like, is_listed, is_on_host, listed
+from .write_rule.index import (
+    Index,
+    as_indices,
+    check_distinct,
+    csr_like,
+    is_listed,
+    is_on_host,
+    listed,
+)
 from .write_rule.write import allowed_at, as_accum, cast, merge
 
 CAST = {"bool", "int32", "int64", "float32", "float64"}  # dtypes

@@ -30,8 +30,7 @@ from .write_rule.entries import (
     sort_entries,
     take,
 )
-from .write_rule.index import Index, as_index, as_indices
-from .write_rule.on_host import csr_like, is_on_host, listed
+from .write_rule.index import Index, as_index, as_indices, csr_like, is_on_host, listed
 
 
 @overloadable

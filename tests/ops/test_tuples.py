@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from jax.test_util import check_grads
 
 import jaxspv as jsp
@@ -167,6 +168,18 @@ def test_apply_select_and_reduce():
         assert tuple(v.item() for v in jsp.reduce(y, PAIR.add)) == min(a.values())
     with pytest.raises(ValueError, match="`axis` must be"):
         jsp.reduce(y, PAIR.add, axis=0)
+
+
+def test_numbers_of_tuples_are_written_under_all_options():
+    A, a = drawn(8)
+    old = sp.random_array((4, 5), density=0.4, rng=np.random.default_rng(1), dtype=np.float32)
+    C, want = jsp.from_scipy(old), old.toarray()
+    allowed = np.arange(20).reshape(4, 5) % 2 == 0
+    for (i, j), v in a.items():
+        want[i, j] = want[i, j] + v[0] if allowed[i, j] else want[i, j]
+    options = {"mask": jsp.structure(jsp.from_dense(allowed)), "out": C}
+    y = jsp.apply(A, lambda v: v[0], **options, accum=jsp.operators.plus)
+    np.testing.assert_array_equal(y.todense(), want)
 
 
 def test_places_alone():

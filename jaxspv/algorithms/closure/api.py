@@ -25,8 +25,7 @@ from ...formats.base import SparseMatrix
 from ...formats.csr import joined
 from ...formats.tuples import Tuples
 from ...ops.products.mxv.api import vxm
-from ...ops.tuples.common import as_tuples, on_tuples
-from ...ops.tuples.operations import product
+from ...ops.tuples.operations import as_tuples, on_tuples, product
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.derivatives import fixed_point
 from ..common.weights import fits

@@ -16,7 +16,7 @@ from ..._core.eager.arrays import known_while_tracing
 from ..._core.eager.kept import kept
 from ...formats.base import entries_on_host
 from ...formats.tuples import Tuples
-from ...ops.write_rule.on_host import is_listed
+from ...ops.write_rule.index import is_listed
 from ..paths.acyclic import topological_sort
 
 WASTE = 2  # places per edge that rows may take

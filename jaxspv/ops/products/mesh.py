@@ -164,7 +164,7 @@ def _stays_row_sharded(
     name: str, G: ShardedGraph, x: Any, semiring: Semiring, write: Options, flip: bool, backend: Any
 ) -> Array:
     """The product by a row-sharded or a replicated array; its rows stay with their vertices."""
-    refused(name + " with a row-sharded result", dataclasses.asdict(write))
+    refused(name + " with a row-sharded result", vars(write))
     how: dict[str, Any] = {"flip": flip, "keep": not is_row_sharded(G, x)}
 
     def run(G, x):

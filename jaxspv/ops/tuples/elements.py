@@ -14,7 +14,7 @@ from jax import Array
 from ..._core.derivatives import first_valid
 from ..._core.tuples import choose, is_tuple, joined, ones_unless, take
 from ...algebra.monoids import Monoid, as_monoid
-from ...algebra.operators import BinaryOp, IndexUnaryOp, UnaryOp, as_binary
+from ...algebra.operators import IndexUnaryOp, UnaryOp, as_binary, first, second
 from ...formats.stored import Stored
 from ...formats.tuples import Tuples
 from .. import apply as _apply
@@ -23,24 +23,26 @@ from .. import ewise as _ewise
 from .. import extract as _extract
 from .. import structure as _structure
 from ..reduce import checked_axis
-from ..write_rule.call import Options
+from ..write_rule.call import Options, call, format_of
+from ..write_rule.entries import entries_of
 from ..write_rule.write import as_accum
-from .common import as_tuples, is_sparse, on_tuples, present_elements
-from .operations import reduction
+from .operations import as_tuples, is_sparse, on_tuples, present_elements, reduction
 
 
-def write(T: Tuples, options: Options) -> Tuples:
-    """The write rule `C<M, replace> = C accum T` of sparse tuples."""
-    out, rest = options.out, {"mask": options.mask, "nse": options.nse}
-    if out is not None and options.accum is not None:
-        T = ewise_add(out, T, as_accum(options.accum))
-    if out is None:
-        if options.mask is None and options.nse is None:
-            return T
-        return Tuples(_apply.apply(T.places, _ITSELF, **rest), T.values)
-    both, places = behind(as_tuples("out", out), T)
-    rest |= {"out": as_tuples("out", out).places, "replace": options.replace}
-    return Tuples(_apply.apply(places, _ITSELF, **rest), both)
+def write(T: Any, options: Options) -> Any:
+    """The write rule `C<M, replace> = C accum T` of sparse tuples, or of what became numbers."""
+    if not options.writes and options.nse is None:
+        return T
+    if not isinstance(T, Tuples):
+        return call(entries_of, (T,), options, format=format_of(T))
+    values, places, rest = T.values, T.places, dataclasses.replace(options, accum=None)
+    if options.out is not None:
+        C = as_tuples("out", options.out)
+        if options.accum is not None:
+            T = ewise_add(C, T, as_accum(options.accum))
+        values, places = behind(C, T)
+        rest = dataclasses.replace(rest, out=C.places)
+    return Tuples(call(entries_of, (places,), rest, format=format_of(places)), values)
 
 
 def behind(C: Tuples, T: Tuples) -> tuple[Any, Any]:
@@ -59,17 +61,12 @@ def _numbers(A: Any, name: str) -> tuple[Any, Any]:
     return jnp.arange(jax.tree.leaves(A)[0].shape[0], dtype=jnp.int32), A
 
 
-_LEFT = BinaryOp(lambda x, y: x, "left")
-_RIGHT = BinaryOp(lambda x, y: y, "right")
-_ITSELF = UnaryOp(lambda x: x, "itself")
-
-
 def _joined(function, A, B, op, options: Options, default: Any = None, *defaults) -> Any:
     """What a function of places finds, and the op where both have an entry, or with defaults."""
     op = op.op if isinstance(op, Monoid) else as_binary(op)
     op = functools.partial(joined, f"`{op.name}`", op)
     (a, x), (b, y) = _numbers(A, "A"), _numbers(B, "B")
-    left, right = (function(a, b, pick, *defaults) for pick in (_LEFT, _RIGHT))
+    left, right = (function(a, b, pick, *defaults) for pick in (first, second))
     sparse = isinstance(left, Stored)
     p, q = (v.data if sparse else v for v in (left, right))
     one, other = take(x, p), take(y, q)
@@ -83,16 +80,7 @@ def _joined(function, A, B, op, options: Options, default: Any = None, *defaults
     if not sparse:
         return z
     deep = is_tuple(z) or jax.tree.leaves(z)[0].ndim > 1
-    return _written(Tuples.of(left, z) if deep else left.with_data(z), options)
-
-
-def _written(T: Any, options: Options) -> Any:
-    """The write rule of entries that may have become numbers."""
-    if isinstance(T, Tuples):
-        return write(T, options)
-    if not options.writes and options.nse is None:
-        return T
-    return _apply.apply(T, _ITSELF, **dataclasses.asdict(options))
+    return write(Tuples.of(left, z) if deep else left.with_data(z), options)
 
 
 @on_tuples
@@ -142,7 +130,7 @@ def apply(A, op, *, left=None, right=None, thunk=0, **options):
         z = jax.vmap(lambda v, i, j: op(v, i, j, thunk))(values, *keys)
     else:
         z = jax.vmap(op)(values)
-    return _written(A.with_data(z), Options(**options))
+    return write(A.with_data(z), Options(**options))
 
 
 @on_tuples

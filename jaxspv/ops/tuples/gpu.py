@@ -12,8 +12,7 @@ from pallas_kernels.products.spmv_tuples import MOST_WORDS, csr_spmv_tuples
 from pallas_kernels.simt.scalar_jaxpr import TupleSemiring, refuse_traced
 
 from ...formats.tuples import Tuples
-from .common import traced
-from .operations import product
+from .operations import product, traced
 
 WORDS = ("float32", "int32", "bool")
 

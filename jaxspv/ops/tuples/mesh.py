@@ -13,7 +13,7 @@ from ..._core.tuples import commutes, random_values
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.graph import ShardedGraph
 from ...sharding.operation import mesh_op, refused, whole
-from .common import is_sparse
+from .operations import is_sparse
 from .products import mxv, vxm
 
 

@@ -19,10 +19,9 @@ from ...formats.tuples import Tuples
 from ..products.common.expand import edge_slots, select_runs
 from ..write_rule.call import Options
 from ..write_rule.write import as_accum
-from . import cpu as _cpu  # noqa: F401  registers its form
-from .common import as_tuples, is_sparse, on_tuples, present_elements
+from . import operations as _cpu  # noqa: F401  registers its form
 from .elements import write
-from .operations import product
+from .operations import as_tuples, is_sparse, on_tuples, present_elements, product
 
 MOST_PRODUCTS = 1 << 26  # of a product of two traced matrices
 

@@ -8,7 +8,7 @@ from jax.test_util import check_grads
 
 import jaxspv as jsp
 from jaxspv.algorithms.closure.pieces import plan
-from jaxspv.ops.tuples.common import as_tuples
+from jaxspv.ops.tuples.operations import as_tuples
 
 N = 13
 

@@ -10,7 +10,7 @@ import pytest
 import jaxspv as jsp
 from jaxspv.algorithms.closure import pieces
 from jaxspv.algorithms.closure.pieces import plan
-from jaxspv.ops.tuples.common import as_tuples
+from jaxspv.ops.tuples.operations import as_tuples
 
 
 def layers(steps, states):

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from jaxspv._core.eager import programs
 from jaxspv.ops.products.mxm import gpu, methods, plan
-from jaxspv.ops.write_rule import capacity
+from jaxspv.ops.write_rule import call as capacity
 
 
 @pytest.fixture

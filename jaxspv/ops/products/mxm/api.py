@@ -13,9 +13,8 @@ from ...._core.platforms import Backend
 from ....algebra.semirings import Semiring, as_semiring, plus_times
 from ....formats import SparseMatrix
 from ....shapes import Allowed
-from ...write_rule.call import Options, as_operand_mask, as_out
+from ...write_rule.call import Options, as_operand_mask, as_out, settled
 from ...write_rule.call import call as write
-from ...write_rule.capacity import settled
 from ...write_rule.entries import entries_of
 from ...write_rule.write import as_accum
 from ..common.hypersparse import beyond_int32, multiply_matrices

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
 
 from ...._core.eager.arrays import array_of, is_eager, on_gpu
 from ...._core.eager.programs import one_program
@@ -19,8 +18,18 @@ from ....formats import SparseMatrix
 from ....formats.vector import SparseVector
 from ....graph import Graph, linked
 from ....shapes import Allowed, DenseMatrix, Matrix, Operand, Vector
-from ...write_rule.call import Dense, Options, as_operand_mask, as_out, call, is_dense, matrix
-from ...write_rule.capacity import finished, with_capacity, with_least_capacity
+from ...write_rule.call import (
+    Dense,
+    Options,
+    as_operand_mask,
+    as_out,
+    call,
+    is_dense,
+    matrix,
+    settled,
+    with_capacity,
+    with_least_capacity,
+)
 from ...write_rule.entries import entries_of
 from ...write_rule.write import as_accum
 from ..common.hypersparse import beyond_int32, multiply_vector
@@ -151,7 +160,7 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     operands = M, rows, x, semiring, mask, accum, with_least_capacity(out)
     allocated = bound_of(M, x) if sparse and options.out is None else None
     result, count = one_program(_product_in_capacity, *operands, how=how, allocated=allocated)
-    return finished(result, count, options.nse if count is not None else None)
+    return result if count is None else settled(result, options.nse, count)
 
 
 class _How(NamedTuple):
@@ -180,8 +189,8 @@ def _traced(how: _How, M, rows, x, semiring, mask, accum, out):
     if out is not None:
         # Only what is added up where may be left out beforehand: the rule reads the mask again.
         options = Options(mask, accum, out, how.replace, how.nse)
-        present = entry_rows(M) if is_dense(x) else None
-        y = call(_written, (y, present), options, fill=semiring.zero(out.dtype))
+        rule, given = (Dense, (y, entry_rows(M))) if is_dense(x) else (entries_of, (y,))
+        y = call(rule, given, options, fill=semiring.zero(out.dtype))
     return widened(y, dtype)
 
 
@@ -194,11 +203,6 @@ def _hypersparse(how: _How, M, x, semiring, options: Options):
 
     y = multiply_vector(product, M, x, semiring, options.mask)
     return y if options.out is None else call(entries_of, (y,), options)
-
-
-def _written(y: Any, present: Array | None) -> Any:
-    """A dense product has an entry in every row that stores one."""
-    return entries_of(y) if present is None else Dense(y, present)
 
 
 def _product(how: _How, M, rows, x, semiring, mask, nse):

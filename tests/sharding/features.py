@@ -116,6 +116,8 @@ def inside(mesh_of, A):
         products = jax.shard_map(lambda G, X: G.gather(G @ G.deal(X)), **how)
         same(jax.jit(products)(G, X), dense @ X)
         ranks = jax.shard_map(lambda G, w: jsp.pagerank(G, tol=1e-7).scores @ w, **how)
+        flawed = G.with_data(G.data.at[0, 0, 0].set(-1))  # on one device
+        assert np.isnan(jax.jit(ranks)(flawed, weights))
         slope = jax.jit(jax.grad(lambda d, G=G, f=ranks: f(G.with_data(d), weights)))(G.data)
         slope = np.asarray(G.with_data(slope).unshard().data)
         for k in rng.choice(row.size, 9, replace=False):

@@ -106,19 +106,15 @@ def pagerank(
         graph = graph.astype(jnp.float32)
     if graph.n == 0:
         raise ValueError("pagerank needs at least one vertex.")
-    links = graph.layouts.get("pagerank")
-    seen = links is None or not on_gpu(graph.data)  # a look would wait for a GPU
-    if seen:
-        check_strength(graph)
+    links, weights = graph.layouts.get("pagerank"), graph.data
+    seen = links is not None and (links.ones or links.kernel is not None)  # by `prepare`
+    if not seen and is_concrete(weights) and (links is None or not on_gpu(weights)):
+        check_strength(graph)  # of a prepared graph it would wait for a GPU
+        seen = True
     p = checked_personalization(personalization, graph.n, graph.dtype, graph.exists)
     operands = checked_numbers(damping, tol, max_iterations, min_iterations, graph.dtype)
     found = finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
-    if links is not None:
-        seen |= links.kernel is not None  # by `prepare`; without it values may be new
-    ones = links is not None and links.ones
-    if ones or (seen and is_concrete(graph.data)):
-        return found
-    return _checked_scores(found, graph.data, graph.out.indptr)
+    return found if seen else _checked_scores(found, weights, graph.out.indptr)
 
 
 @jax.jit

@@ -11,7 +11,7 @@ from jax import Array
 
 from ..._core.eager.arrays import by_numpy, on_gpu, to_device
 from ..._core.eager.kept import kept
-from ..._core.pytree import is_concrete, pytree_dataclass, static
+from ..._core.pytree import pytree_dataclass, static
 from ..._core.reductions import sum_in_double
 from ...formats import CSR
 from ...graph import Graph, arrays_of, register_layout
@@ -66,8 +66,7 @@ def _strength_on_host(graph: Graph) -> Array:
 
 def check_strength(graph: Graph) -> None:
     """Refuses concrete weights that are not finite and >= 0, and too large sums of rows."""
-    if is_concrete(graph.data):
-        kept(arrays_of(graph), "strength", functools.partial(_check_strength, graph))
+    kept(arrays_of(graph), "strength", functools.partial(_check_strength, graph))
 
 
 def _check_strength(graph: Graph) -> None:

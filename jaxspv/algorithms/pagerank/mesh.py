@@ -91,22 +91,21 @@ def iterate(local: Local, mine: Array, damping, tol, max_iterations, min_iterati
     )
 
 
-def _unless_refused(local: Local, damping, *others):
-    """With NaN for damping if a weight, traced and so not looked at, is refused."""
-    bad = local.total(refused_weights(local.block.data, local.block.indptr).astype(jnp.int32))
-    return jnp.where(bad > 0, jnp.nan, damping), *others
-
-
 @op.register("collectives")
 def _pieces(G, p, damping, tol, max_iterations, min_iterations):
     """An iteration is one exchange of shares and two sums over the devices."""
 
     def body(local: Local, p, *knobs):
-        mine, knobs = start_of(local, p, G.dtype), _unless_refused(local, *knobs)
-        scores, iterations, converged = iterate(local, mine, *knobs)
+        scores, iterations, converged = iterate(local, start_of(local, p, G.dtype), *knobs)
         return local.everywhere(scores), iterations, converged, jnp.int32(0)
 
     return PageRank(*on_mesh(body, G, p, damping, tol, max_iterations, min_iterations))
+
+
+def _any_refused(local: Local) -> Array:
+    """Whether a weight on some device is refused."""
+    bad = refused_weights(local.block.data, local.block.indptr)
+    return local.total(bad.astype(jnp.int32)) > 0
 
 
 def sharded_pagerank(
@@ -132,6 +131,9 @@ def sharded_pagerank(
             )
     p = checked_personalization(personalization, G.n, G.dtype)
     numbers = checked_numbers(damping, tol, max_iterations, min_iterations, G.dtype)
+    if not is_concrete(G.data):
+        bad = on_mesh(_any_refused, G.with_data(lax.stop_gradient(G.data)))
+        numbers = jnp.where(bad, jnp.nan, numbers[0]), *numbers[1:]
     with using(backend):
         return finished(op(G, p, *numbers, backend=backend, method=method), "pagerank")
 
@@ -151,7 +153,6 @@ def one_launch(G: ShardedGraph, p, damping, tol, max_iterations, min_iterations,
 
     def body(local: Local, p, *knobs):
         mine, block = start_of(local, p, G.dtype), local.block
-        knobs = _unless_refused(local, *knobs)
         rows = block.indptr, block.indices, block.data, local.positions
         found = kernel(*rows, mine, Limits(*knobs), axes=local.part.axes, **options)
         scores, iterations, change, status, refused = found

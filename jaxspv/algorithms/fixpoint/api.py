@@ -13,24 +13,24 @@ from jax import Array
 from pallas_kernels.sssp.widths import most_rounds
 
 from ..._core.batching import vmapped
-from ..._core.eager.arrays import array_of, on_gpu
+from ..._core.eager.arrays import array_of
 from ..._core.operation import Operation, typed
 from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
-from ..._core.pytree import pytree_dataclass, result_tuple
+from ..._core.pytree import result_tuple
 from ...algebra.functions import check_function
 from ...algebra.semirings import Semiring, as_semiring, min_plus, plus_times
-from ...graph import Graph, as_graph, register_layout
+from ...graph import as_graph
 from ...ops.products.common.elementwise import trace
 from ...ops.products.spmv.api import op as spmv_op
 from ...shapes import Bool, Int, Matrix, Number, Shaped, Vector
 from ...until import Until, check_until, max_iterations, unchanged
 from ..common.status import finished
 from ..common.weights import fits
+from . import layout as layout
 from .cpu import run_frontier
 from .jvp import tangent
-from .step import Call, loop_of, of_call
-from .xla import differs, run_dense
+from .xla import Call, differs, of_call, run_dense
 
 UNTIL = ("reached", "unchanged", "residual", "max_iterations")
 
@@ -53,19 +53,6 @@ class Fixpoint(NamedTuple):
     iterations: Int[Array, ""]
     converged: Bool[Array, ""]
     status: Int[Array, ""]
-
-
-@pytree_dataclass
-class FixpointLayout:
-    """The layout "fixpoint".
-
-    Attributes:
-        kernel: the in-edges for the kernel of all elements, on a GPU; None after new values.
-        push: on a GPU, what the layout "sssp" has for the kernel that pushes; else None.
-    """
-
-    kernel: dict[str, Array] | None = None
-    push: Any = None
 
 
 @overloadable
@@ -240,24 +227,6 @@ def _traced_update(update, graph, x0, semiring, arrays, traced, monotone):
     return step, captured
 
 
-def _revalue(layout: FixpointLayout, graph: Graph) -> FixpointLayout:
-    if layout.push is None:
-        return FixpointLayout(None, None)
-    from .gpu_push import push_revalued
-
-    return FixpointLayout(None, push_revalued(layout.push, graph))
-
-
-@register_layout("fixpoint", revalue=_revalue)
-def _layout(graph: Graph) -> FixpointLayout:
-    if not on_gpu(graph.out.indices):
-        return FixpointLayout(None, None)
-    from .gpu_dense import kernel_layout
-    from .gpu_push import push_layout
-
-    return FixpointLayout(kernel_layout(graph), push_layout(graph))
-
-
 def _tangent(primals, tangents, result, **static):
     x = tangent(primals, tangents, result, **static)
     return Fixpoint(x, None, None, None)  # pyright: ignore[reportArgumentType]
@@ -313,7 +282,7 @@ def _frontier(call: Call) -> Fixpoint:
 @of_call
 def _dense(call: Call) -> Fixpoint:
     """A product and an update of all elements in every step."""
-    return finite(call, Fixpoint(*run_dense(loop_of(call)), jnp.int32(0)))
+    return finite(call, Fixpoint(*run_dense(call), jnp.int32(0)))
 
 
 def finite(call: Call, found: Fixpoint) -> Fixpoint:

@@ -8,50 +8,13 @@ conditions included, and a step costs in proportion to the edges of its frontier
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.native_loops import each, is_negative, read, write
-from .step import Call, loop_of
-from .xla import Loop, State, differs, going, result_of, start_of
-
-
-class Push(NamedTuple):
-    """How edges are relaxed.
-
-    Attributes:
-        indptr, indices, data: CSR of A.
-        mul: (x, a) -> term.
-        combine: the addition of terms.
-        dtype: of the terms.
-        identity: of the addition, in `dtype`.
-        missing: the value of x that passes nothing on.
-    """
-
-    indptr: Array
-    indices: Array
-    data: Array
-    mul: Callable[[Array, Array], Array]
-    combine: Callable[[Array, Array], Array]
-    dtype: Any
-    identity: Any
-    missing: Any
-
-    @classmethod
-    def of(cls, call: Call) -> Push:
-        """That of a call."""
-        add, graph, x0 = call.semiring.add, call.graph, call.x0
-
-        def mul(x, a):
-            return add.admit(call.semiring.mul(x, a))
-
-        dtype = mul(jnp.zeros(1, x0.dtype), jnp.zeros(1, graph.dtype)).dtype
-        identity, missing = (add.identity_of(d)[()] for d in (dtype, x0.dtype))
-        out = graph.out
-        return cls(out.indptr, out.indices, graph.data, mul, add.op, dtype, identity, missing)
+from .xla import Call, State, differs
 
 
 class _Work(NamedTuple):
@@ -76,18 +39,18 @@ class _Work(NamedTuple):
 
 def run_frontier(call: Call) -> tuple[Array, Array, Array]:
     """x, iterations, and whether the loop stopped for another reason than a bound on them."""
-    loop, push = loop_of(call, at=read), Push.of(call)
-    x0, n = loop.x0, loop.x0.shape[0]
-    zero = jnp.int32(0)
-    missing = jnp.asarray(push.missing, x0.dtype)
+    add, x0, n = call.semiring.add, call.x0, call.graph.n
+    zero, missing = jnp.int32(0), jnp.asarray(add.identity_of(x0.dtype)[()])
+    term = add.admit(call.semiring.mul(jnp.zeros(1, x0.dtype), jnp.zeros(1, call.graph.dtype)))
+    at_rest = jnp.asarray(add.identity_of(term.dtype)[()])
 
     def queued(i, queue, tail):
         return write(queue, tail, i), tail + differs(read(x0, i), missing)
 
     queue, tail = each(0, n, queued, jnp.zeros(n + 1, jnp.int32), zero)
     first = _Work(
-        start_of(loop),
-        jnp.full(n, jnp.asarray(push.identity, push.dtype)),
+        State.before(x0),
+        jnp.full(n, at_rest),
         jnp.full(n, -1, jnp.int32),
         queue,
         tail,
@@ -97,8 +60,8 @@ def run_frontier(call: Call) -> tuple[Array, Array, Array]:
 
     def step(work: _Work) -> _Work:
         state = work.state
-        y, marks, touched, count = _pushed(push, work)
-        queue, new, tail, changed, moved = _updated(loop, push, work, y, touched, count)
+        y, marks, touched, count = _pushed(call, work)
+        queue, new, tail, changed, moved = _updated(call, work, y, touched, count, missing)
 
         def settle(c):
             k, x, y, marks = c
@@ -106,33 +69,32 @@ def run_frontier(call: Call) -> tuple[Array, Array, Array]:
             x, y = write(x, v, read(new, k)), write(y, v, at_rest)
             return k + 1, x, y, write(marks, v, jnp.int32(-1))
 
-        at_rest = jnp.asarray(push.identity, push.dtype)
         _, x, y, marks = lax.while_loop(lambda c: c[0] < count, settle, (zero, state.x, y, marks))
         state = State(x, state.iterations + 1, moved, changed == 0)
         return _Work(state, y, marks, queue, tail, touched, new)
 
-    end = lax.while_loop(lambda w: going(loop, w.state), step, first)
-    return result_of(loop, end.state)
+    return call.result(lax.while_loop(lambda w: call.going(w.state), step, first).state)
 
 
-def _pushed(push: Push, work: _Work) -> tuple[Array, Array, Array, Array]:
+def _pushed(call: Call, work: _Work) -> tuple[Array, Array, Array, Array]:
     """(y, marks, touched, how many): every edge of the queued elements."""
-    x = work.state.x
+    A, add, x = call.graph.out, call.semiring.add, work.state.x
+    dtype = work.y.dtype
 
     def edge(c):
         slot, value, y, marks, touched, count = c
-        v = read(push.indices, slot)
+        v = read(A.indices, slot)
         new = is_negative(read(marks, v))
-        term = push.mul(value, read(push.data, slot)).astype(push.dtype)
-        y = write(y, v, push.combine(read(y, v), term).astype(push.dtype))
+        term = add.admit(call.semiring.mul(value, read(A.data, slot))).astype(dtype)
+        y = write(y, v, add.op(read(y, v), term).astype(dtype))
         touched = write(touched, count, v)
         return slot + 1, value, y, write(marks, v, new), touched, count + new  # read, then written
 
     def vertex(c):
         k, y, marks, touched, count = c
         u = read(work.queue, k)
-        last = read(push.indptr, u + 1)
-        start = (read(push.indptr, u), read(x, u), y, marks, touched, count)
+        last = read(A.indptr, u + 1)
+        start = (read(A.indptr, u), read(x, u), y, marks, touched, count)
         _, _, *rest = lax.while_loop(lambda c: c[0] < last, edge, start)
         return k + 1, *rest
 
@@ -141,7 +103,7 @@ def _pushed(push: Push, work: _Work) -> tuple[Array, Array, Array, Array]:
     return lax.while_loop(lambda c: c[0] < work.tail, vertex, start)[1:]
 
 
-def _updated(loop: Loop, push: Push, work: _Work, y, touched, count) -> tuple[Array, ...]:
+def _updated(call: Call, work: _Work, y, touched, count, missing) -> tuple[Array, ...]:
     """(queue, new, tail, how many changed, L1 change): `update` of elements that got a term."""
     state = work.state
     wide = state.residual.dtype
@@ -150,10 +112,15 @@ def _updated(loop: Loop, push: Push, work: _Work, y, touched, count) -> tuple[Ar
         k, queue, new, tail, changed, moved = c
         v = read(touched, k)
         old = read(state.x, v)
-        value = loop.update_at(v, old, read(y, v), state.iterations)
+
+        def part(a):
+            return a if a.ndim == 0 else read(a, v)
+
+        consts, operands = ([*map(part, own)] for own in (call.captured[0], call.operands))
+        value = call.update.at(consts, old, read(y, v), state.iterations, operands, {})
         differ = differs(value, old)
         change = jnp.where(differ, jnp.abs(value.astype(wide) - old.astype(wide)), 0)
-        more = differ & differs(value, jnp.asarray(push.missing, value.dtype))
+        more = differ & differs(value, missing)
         queue, new = write(queue, tail, v), write(new, k, value)
         return k + 1, queue, new, tail + more, changed + differ, moved + change
 

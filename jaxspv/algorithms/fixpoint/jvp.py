@@ -15,8 +15,7 @@ from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
 from ..common.derivatives import richardson
 from ..sssp.xla import forest
-from .step import Call, totals_of
-from .xla import differs
+from .xla import Call, differs
 
 
 def tangent(primals, tangents, result, **static) -> Array:
@@ -61,8 +60,8 @@ def _implicit(call, tangents, result) -> Array:
     def step(x, values):
         semiring, data, operands, captured = put_back(values)
         y = spmv_op(semiring, graph.out.with_data(data).T, x, None, flip=True)
-        totals = totals_of(call._replace(operands=operands, captured=captured), x)
-        return call.update(captured[0], x, y, result.iterations, operands, totals)
+        moved = call._replace(operands=operands, captured=captured)
+        return moved.updated(x, y, result.iterations)
 
     _, source = jax.jvp(lambda values: step(result.x, values), (values,), (directions,))
     _, along = jax.linearize(lambda x: step(x, values), result.x)

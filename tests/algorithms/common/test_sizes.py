@@ -7,7 +7,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv.algorithms.bfs import api as bfs
-from jaxspv.algorithms.fixpoint import gpu_push
+from jaxspv.algorithms.fixpoint import gpu as fixpoint_gpu
 from jaxspv.algorithms.sssp import api as sssp
 from pallas_kernels.layouts.adjacency import is_low_degree
 
@@ -18,7 +18,7 @@ class _Sized(types.SimpleNamespace):
 
 REFUSES = {
     "bfs": lambda G: bfs._not_persistent(G, 0, None, bounds=()),
-    "fixpoint": lambda G: gpu_push.not_persistent(*_monotone(G)),
+    "fixpoint": lambda G: fixpoint_gpu.not_persistent(*_monotone(G)),
     "sssp": lambda G: sssp._not_persistent(G, 0, None, None, max_steps=None),
 }
 

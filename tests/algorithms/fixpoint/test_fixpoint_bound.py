@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
-from jaxspv.algorithms.fixpoint import gpu_push, step
+from jaxspv.algorithms.fixpoint import gpu, xla
 from jaxspv.algorithms.fixpoint.api import _checked, _Loop
 from pallas_kernels.sssp import rounds, widths
 from pallas_kernels.sssp.api import Config
@@ -58,12 +58,12 @@ def test_a_bound_of_the_callers_own_holds():
 @pytest.mark.parametrize("weight", [-2, -1])
 def test_the_kernel_ends_too(weight, monkeypatch):
     monkeypatch.setattr(rounds, "most_rounds", lambda n: MOST)
-    monkeypatch.setattr(gpu_push, "most_rounds", lambda n: MOST)
-    monkeypatch.setattr(step, "most_rounds", lambda n: MOST)
-    run = functools.partial(gpu_push.kernel, config=SMALL)
-    monkeypatch.setattr(gpu_push, "kernel", run)
+    monkeypatch.setattr(gpu, "most_rounds", lambda n: MOST)
+    monkeypatch.setattr(xla, "most_rounds", lambda n: MOST)
+    run = functools.partial(gpu.kernel, config=SMALL)
+    monkeypatch.setattr(gpu, "kernel", run)
     loop = _Loop(monotone=True)
     operands, static = _checked(cyclic(weight), start(), jsp.semirings.min_plus, loop)
-    _, steps, converged, status = gpu_push.persistent(*operands, **static)
+    _, steps, converged, status = gpu.persistent(*operands, **static)
     assert int(status) == 0 and int(steps) <= MOST
     assert bool(converged) == (weight == -1)

@@ -12,7 +12,7 @@ from fixpoint_cases import N, start, weighted
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv._core.operations import table
-from jaxspv.algorithms.fixpoint import gpu_push as push
+from jaxspv.algorithms.fixpoint import gpu as push
 from jaxspv.algorithms.fixpoint.api import _checked, _Loop
 from pallas_kernels.sssp.problem import Config
 from tests.kernels.test_lowering import lower

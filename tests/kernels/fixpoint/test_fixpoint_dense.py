@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from examples import fixpoint as written
-from jaxspv.algorithms.fixpoint import api, gpu_dense
-from jaxspv.algorithms.fixpoint.api import Fixpoint, _checked, _Loop
+from jaxspv.algorithms.fixpoint import gpu, layout
+from jaxspv.algorithms.fixpoint.api import _checked, _Loop
 from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.layouts import sliced_rows
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank, weights_of_vertices
@@ -187,20 +187,18 @@ def test_one_launch():
 @pytest.fixture
 def interpreted(monkeypatch):
     """The kernel's layout on a CPU, and the kernel interpreted."""
-    module = gpu_dense
     kernel = functools.partial(fixpoint_dense, grid=Grid(2, 64, interpret=True))
-    for place in (module, api):
-        monkeypatch.setattr(place, "on_gpu", lambda arrays: True)
-    monkeypatch.setattr(module, "fixpoint_dense", kernel)
+    monkeypatch.setattr(layout, "on_gpu", lambda arrays: True)
+    monkeypatch.setattr(gpu, "fixpoint_dense", kernel)
 
 
 def both(A, x0, semiring, **options):
     """(the kernel's, XLA's) fixpoint."""
     G = jsp.prepare(A, for_=("fixpoint",))
     call, static = _checked(G, x0, semiring, DEFAULTS._replace(**options))
-    assert gpu_dense.refuse(*call, **static) is None
+    assert gpu.not_dense(*call, **static) is None
     want = jsp.fixpoint(G, x0, semiring, backend="xla", method="dense", **options)
-    return Fixpoint(*gpu_dense.run(*call, **static)), want
+    return gpu.dense(*call, **static), want
 
 
 DEFAULTS = _Loop(None, (), None, None, monotone=False, closure=False)
@@ -302,7 +300,7 @@ def test_integers_are_not_divided(interpreted):
     G, x0 = jsp.prepare(A, for_=("fixpoint",)), jnp.ones(A.shape[0], jnp.int32)
     loop = DEFAULTS._replace(update=lambda old, y, i, sums: jax.lax.div(y, old))
     call, static = _checked(G, x0, jsp.semirings.plus_times, loop)
-    assert "float32 alone" in gpu_dense.refuse(*call, **static)
+    assert "float32 alone" in gpu.not_dense(*call, **static)
 
 
 @pytest.mark.parametrize("name, update", [("sin", jnp.sin), ("rev", lambda y: y[::-1])])
@@ -311,7 +309,7 @@ def test_what_the_kernel_lacks_is_named(interpreted, name, update):
     G, x0 = jsp.prepare(A, for_=("fixpoint",)), jnp.ones(A.shape[0])
     loop = DEFAULTS._replace(update=lambda old, y, i, sums: update(y))
     call, static = _checked(G, x0, jsp.semirings.plus_times, loop)
-    assert f"`{name}`" in gpu_dense.refuse(*call, **static)
+    assert f"`{name}`" in gpu.not_dense(*call, **static)
 
 
 def matrix(name, values, dtype):

@@ -22,9 +22,7 @@ MODULES = (
     "algorithms.bfs.api",
     "algorithms.pagerank.layout",
     "algorithms.sssp.layout",
-    "algorithms.fixpoint.api",
-    "algorithms.fixpoint.gpu_dense",
-    "algorithms.fixpoint.gpu_push",
+    "algorithms.fixpoint.layout",
 )
 
 

@@ -46,7 +46,7 @@ void shortest_path_tree(const Matrix& g, Entries<const T> weight, const T* d, Id
 }
 
 // slot[v]: the tight edge into v that carries its derivative, the number of slots for none; row[v]:
-// its tail, v for none. The rules are those of algorithms/sssp/tree/tight_edges.py.
+// its tail, v for none. The rules are those of algorithms/sssp/tree.py.
 template <class T>
 void tight_edges(Team& team, const Matrix& g, Entries<const T> weight, const T* d, Id source, Id* slot, Id* row) {
   const Distances<T> p{g, weight, d};

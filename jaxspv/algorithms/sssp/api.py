@@ -23,10 +23,9 @@ from ..common.edges import beyond_places
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
-from . import native
-from .forms import relax, shortest_path_tree, traced_delta
+from .forms import not_native, relax, search_in_cpp, shortest_path_tree, traced_delta
 from .layout import choose_delta, traced_kernel_delta, with_lengths
-from .tree.jvp import path_tangent
+from .tree import path_tangent
 from .xla import OutEdges, infinity, overflow, search
 
 UNTIL = ("reached", "unchanged", "max_iterations")
@@ -257,14 +256,14 @@ def _asked(graph, source, until, found, parents: bool, deterministic: bool):
     return distances, tree if parents else None
 
 
-@op.register("native", backend="cpu", refuse=native.refuse, batched="vmap")
+@op.register("native", backend="cpu", refuse=not_native, batched="vmap")
 def _native(graph, source, until, delta, *, parents, deterministic, max_steps):
     """A radix heap or delta-stepping by the weights; Bellman-Ford where one is negative. In C++."""
     del delta
     if graph.n == 0 or graph.nse == 0:
         how = {"parents": parents, "deterministic": deterministic, "max_steps": max_steps}
         return _run(graph, source, until, None, **how)
-    distances, tree, steps, converged, wrapped = native.search(graph, source, until)
+    distances, tree, steps, converged, wrapped = search_in_cpp(graph, source, until)
     distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
     return SSSP(distances, tree, steps, converged, wrapped, jnp.int32(0))
 

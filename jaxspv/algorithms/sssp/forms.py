@@ -1,4 +1,4 @@
-"""What forms of `sssp` share: trees of distances, widths of buckets; relaxation of all edges."""
+"""Forms of `sssp`: in C++, relaxation of all edges; what they share: trees, widths of buckets."""
 
 from __future__ import annotations
 
@@ -17,8 +17,40 @@ from ...formats.convert.offsets import search_rows
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxv.api import mxv
-from . import native
+from ...until import Until
 from .xla import OutEdges, extend, forest, infinity, overflow
+
+DTYPES = ("float32", "float64", "int32", "int64")
+
+
+def not_native(graph: Graph, source: Any, until: Any, delta: Any, *, max_steps: Any, **_: Any):
+    """Why the C++ cannot serve a call: a sentence, or None."""
+    if max_steps is not None or (until is not None and until.bounds()):
+        return "it counts no steps: no `max_steps`, no `max_iterations`"
+    return refuse_tree(graph.out, graph.data, source)
+
+
+def refuse_tree(A: Any, distances: Any, source: Any) -> str | None:
+    """Why the C++ cannot serve distances along the edges of A, a CSR or its arrays."""
+    if distances.dtype.name not in DTYPES or not A.indptr.dtype == A.indices.dtype == jnp.int32:
+        return f"it takes weights in {', '.join(DTYPES)} and indices of 32 bits"
+    return bind.refused()
+
+
+def search_in_cpp(graph: Graph, source: Array, until: Until | None) -> tuple[Array, ...]:
+    """Distances, parents, steps, converged, overflow; see `SSSP`.
+
+    With `until` it may end before it has settled the vertices beyond the limit of `until`.
+    """
+    out, n = graph.out, graph.n
+    flag = typed(jnp.bool_)
+    results = typed(graph.dtype, n), typed(jnp.int32, n), typed(jnp.int32), flag, flag
+    targets: Any = np.zeros(0, np.int32)  # to the end
+    if until is not None and all(c.kind == "reached" for c in until.conditions()):
+        targets = jnp.stack([jnp.asarray(v, jnp.int32) for v in until.targets()])
+    operands = out.indptr, out.indices, out.data, jnp.asarray(source, jnp.int32), targets
+    return bind.call("sssp", results, *operands)
+
 
 # `parents[v] = the tight predecessor u of v of smallest (hops[u], u)`, (n,) int32, where an edge
 # u -> v is tight if v is reached and `distances[u] + weight = distances[v]`, and hops counts the
@@ -30,7 +62,7 @@ shortest_path_tree = Operation(
 )
 
 
-@shortest_path_tree.register("native", backend="cpu", refuse=native.refuse_tree)
+@shortest_path_tree.register("native", backend="cpu", refuse=refuse_tree)
 def _in_cpp(graph: OutEdges, distances: Array, source: Array) -> Array:
     tree = typed(jnp.int32, graph.n)
     return bind.call("shortest_path_tree", tree, *graph, distances, jnp.asarray(source, jnp.int32))

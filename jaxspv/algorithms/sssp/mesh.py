@@ -25,7 +25,7 @@ from ..common.sources import check_source
 from ..common.status import finished, without_negative_cycle
 from .api import SSSP, UNTIL
 from .forms import width_over_mean
-from .tree.jvp import sum_to_root
+from .tree import sum_to_root
 from .xla import MOST_STEPS, extend, infinity, spoiled
 
 

@@ -10,9 +10,8 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from jaxspv.algorithms.sssp.tree import tight_edges
-from jaxspv.algorithms.sssp.tree.jvp import sums
-from jaxspv.algorithms.sssp.tree.tight_edges import tight, tree_edges
+from jaxspv.algorithms.sssp import tree
+from jaxspv.algorithms.sssp.tree import sums, tight, tree_edges
 from jaxspv.native import bind
 from pallas_kernels.rows.lanes import Lanes
 from pallas_kernels.rows.stream import Stream
@@ -66,7 +65,7 @@ def test_both_modes_and_second_order():
 
 
 def by_rule(A, d, source):
-    """The slots of rules 1 and 2 of `sssp/tight_edges`, edge by edge in float32."""
+    """The slots of rules 1 and 2 of `sssp/tree`, edge by edge in float32."""
     indptr, indices, weights = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     row = np.repeat(np.arange(len(d)), np.diff(indptr))
     tight = [
@@ -151,7 +150,7 @@ def test_the_edges_are_those_of_the_rule_and_make_a_tree(seed, least):
     rounds = tight(A, d, source, backend="xla")
     np.testing.assert_array_equal(rounds, (slot, parent))
     if not least:  # rule 2 has work
-        first, _ = tight_edges.first_tight(A, d, d, tight_edges.STRICT)
+        first, _ = tree.first_tight(A, d, d, tree.STRICT)
         wanted = jnp.isfinite(d) & (jnp.arange(40) != 0)
         assert int(jnp.sum(wanted & (first == A.nse))) > 3
 
@@ -225,7 +224,7 @@ def test_the_kernel_finds_the_first_tight_edge(shape, rule):
         shape=shape,
         grid=Grid(3, 64, interpret=True),
     )
-    want, tail = tight_edges.first_tight(A, before, after, rule)
+    want, tail = tree.first_tight(A, before, after, rule)
     np.testing.assert_array_equal(slot, want)
     np.testing.assert_array_equal(row, tail)
     assert 0 < np.sum(np.asarray(slot) < A.nse) < 40

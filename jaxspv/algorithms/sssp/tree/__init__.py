@@ -1,1 +1,0 @@
-"""The tree of shortest paths from distances: tight edges and parents."""

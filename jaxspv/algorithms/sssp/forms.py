@@ -101,12 +101,16 @@ def delta_of(mean: float, n: int, entries: int, dtype: Any) -> Any:
 
 
 def traced_delta(
-    indptr: Array, weights: Array, factor: Callable[[int, Array], Array] | None = None
+    indptr: Array,
+    weights: Array,
+    factor: Callable[[int, Array], Array] | None = None,
+    negative: Array | None = None,
 ) -> Array:
     """`delta_of` while tracing; infinity, which means Bellman-Ford, if a weight is below 0 or NaN.
 
     Gives unprepared graphs the same bucket width, at the cost of one pass. () of their dtype.
-    factor: `factor(n, count)` over the mean weight; None: `width_over_mean`.
+    factor: `factor(n, count)` over the mean weight; None: `width_over_mean`. negative: whether a
+    weight is; None: they are looked at.
     """
     dtype, top = weights.dtype, infinity(weights.dtype)
     n, count = indptr.shape[0] - 1, indptr[-1]
@@ -116,7 +120,7 @@ def traced_delta(
     over = width_over_mean(n, count, jnp) if factor is None else factor(n, count)
     width = (jnp.sum(finite.astype(jnp.float32)) / count * over).astype(dtype)
     width = jnp.where(width > 0, width, jnp.ones((), dtype))
-    return jnp.where(jnp.any(valid & ~(weights >= 0)), top, width)
+    return jnp.where(jnp.any(valid & ~(weights >= 0)) if negative is None else negative, top, width)
 
 
 def width_over_mean(n: int, count: Any, xp: ModuleType) -> Any:

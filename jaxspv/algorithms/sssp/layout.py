@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -23,7 +24,6 @@ from ..._core.reductions import is_narrow
 from ...graph import Graph, arrays_of, register_layout
 from ..common.weights import Facts, facts_of
 from .forms import delta_of, traced_delta
-from .xla import infinity
 
 
 @result_tuple
@@ -67,13 +67,14 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWi
         return prepared["widths"], negative
     if facts is None or not is_eager(graph.data, graph.out.indptr):
         return None, negative
-    return kept(arrays_of(graph), "bucket widths", lambda: _widths(graph, facts)[0]), negative
+    return kept(arrays_of(graph), "bucket widths", lambda: _widths(graph, facts)), negative
 
 
-def traced_kernel_delta(indptr: Array, weights: Array) -> Array:
+def traced_kernel_delta(indptr: Array, weights: Array, negative: Array | None = None) -> Array:
     """`traced_delta` by the kernel's rule."""
     largest = jnp.max(jnp.diff(indptr))
-    return traced_delta(indptr, weights, lambda n, m: width_over_mean(n, largest, m, jnp))
+    rule = lambda n, count: width_over_mean(n, largest, count, jnp)  # noqa: E731
+    return traced_delta(indptr, weights, rule, negative)
 
 
 def _checked(graph: Graph) -> Facts:
@@ -91,26 +92,21 @@ def with_lengths(graph: Graph) -> Graph:
 
 
 def _revalue(layout: Any, graph: Graph) -> Any:
-    """Keeps the bucket widths in proportion to the mean weight; negative weights: one bucket."""
+    """The bucket widths by the new weights; the kernel has none if a weight was negative."""
     graph = with_lengths(dataclasses.replace(graph, layouts={}))
-    count = jnp.maximum(graph.out.count, 1).astype(jnp.float32)
-    valid = jnp.arange(graph.nse) < graph.out.count
-    weights = jnp.where(valid, graph.data, jnp.zeros((), graph.dtype))
-    mean = jnp.sum(weights.astype(jnp.float32)) / count
-    one = jnp.asarray(1, graph.dtype)
-    negative = jnp.any(weights < 0)
+    widths, negative = _traced_widths(graph.out.indptr, graph.data)
+    if layout["widths"].kernel is None:
+        widths = widths._replace(kernel=None)
+    new = {"widths": widths, "negative": negative}
+    return layout | new | {"pallas": revalue(layout["pallas"], graph.data)}
 
-    def width(over_mean):
-        scaled = jnp.asarray(mean * over_mean).astype(graph.dtype)
-        scaled = jnp.where(scaled > 0, scaled, one)
-        return jnp.where(negative, infinity(graph.dtype), scaled)
 
-    return {
-        **layout,
-        "widths": BucketWidths(*(None if v is None else width(v) for v in layout["over_mean"])),
-        "negative": negative,
-        "pallas": revalue(layout["pallas"], graph.data),
-    }
+@jax.jit
+def _traced_widths(indptr: Array, weights: Array) -> tuple[BucketWidths, Array]:
+    valid = jnp.arange(weights.shape[0], dtype=indptr.dtype) < indptr[-1]
+    negative = jnp.any(valid & (weights < 0))
+    rules = traced_delta, traced_kernel_delta
+    return BucketWidths(*(f(indptr, weights, negative=negative) for f in rules)), negative
 
 
 @register_layout("sssp", revalue=_revalue, needs_inn=False, numpy=True)
@@ -119,9 +115,8 @@ def _layout(graph: Graph) -> Any:
     given, graph = graph, with_lengths(graph)
     out, dtype = graph.out, graph.dtype
     facts = _checked(graph)
-    widths, ratios = _widths(graph, facts)
     negative = to_device(np.asarray(facts.least < 0))
-    layout = {"widths": widths, "over_mean": ratios, "negative": negative, "pallas": {}}
+    layout = {"widths": _widths(graph, facts), "negative": negative, "pallas": {}}
     if on_gpu(out.indices) and dtype in (np.float32, np.int32):
         sizes = _sizes(out)
         # weights that every call casts are new ones, which no order by weight serves
@@ -137,25 +132,14 @@ def _sizes(A: Any) -> np.ndarray:
 
 
 @np.errstate(over="ignore")  # infinity is a single bucket
-def _widths(graph: Graph, facts: Facts) -> tuple[BucketWidths, BucketWidths]:
-    """The bucket widths for the weights of a graph, and these over the mean weight."""
-    sizes, dtype = _sizes(graph.out), graph.dtype
-
-    def over_mean(width):
-        return np.float32(float(width) / facts.mean if facts.mean > 0 else 1.0)
-
-    wide = delta_of(facts.finite_mean or 0.0, graph.n, int(sizes[1]), dtype)
-    most = _infinity(dtype)
+def _widths(graph: Graph, facts: Facts) -> BucketWidths:
+    """The bucket widths for the weights of a graph."""
+    sizes, dtype, most = _sizes(graph.out), graph.dtype, _infinity(graph.dtype)
     if facts.least < 0:  # one bucket, and nothing for the kernel
-        widths, ratios = BucketWidths(most, None), BucketWidths(over_mean(wide), None)
-    else:
-        rules = BucketWidths(
-            wide, kernel_delta(facts.finite_mean, graph.n, sizes[0], sizes[1], dtype)
-        )
-        widths = BucketWidths(*(min(width, most) for width in rules))
-        ratios = BucketWidths(*map(over_mean, rules))
-    widths = BucketWidths(*(None if w is None else np.asarray(w, dtype) for w in widths))
-    return to_device((widths, ratios))
+        return to_device(BucketWidths(np.asarray(most, dtype), None))
+    wide = delta_of(facts.finite_mean or 0.0, graph.n, int(sizes[1]), dtype)
+    narrow = kernel_delta(facts.finite_mean, graph.n, sizes[0], sizes[1], dtype)
+    return to_device(BucketWidths(*(np.asarray(min(w, most), dtype) for w in (wide, narrow))))
 
 
 @functools.cache  # at every eager call

@@ -11,7 +11,7 @@ from jax.experimental import checkify
 
 from ._core.pytree import is_concrete
 from .algorithms.common.status import seen
-from .formats.convert.transposition import ROUNDED, known_symmetric
+from .formats.csr import ROUNDED, known_symmetric
 from .formats.stored import Stored
 from .formats.tiled.vector import BitVector, TiledVector
 from .graph import Graph

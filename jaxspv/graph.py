@@ -21,8 +21,7 @@ from ._core.indices import narrowed, one_value
 from ._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .formats import CSR, SparseMatrix
 from .formats.base import ours
-from .formats.convert.transposition import known_symmetric, transposed_with_slots
-from .formats.csr import canonical
+from .formats.csr import canonical, known_symmetric, transposed_with_slots
 from .formats.methods import Products
 from .shapes import Bool, Int, Shaped, Values
 

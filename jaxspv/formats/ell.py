@@ -16,9 +16,9 @@ from .._core.indices import LIMIT, with_pattern
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from ..shapes import Bool, Int, Shaped
 from .base import SparseMatrix, register
-from .convert.offsets import compress
 from .coo import COO, sort_coo
 from .invariants import Promises, check, check_places, length
+from .offsets import compress
 from .stored import Edges
 
 MOST_SLOTS_AN_ENTRY = 4  # more padding than that is refused: the longest row decides for all

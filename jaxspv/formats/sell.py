@@ -13,10 +13,10 @@ from .._core.indices import narrowed, with_pattern
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from ..shapes import Bool, Int, Shaped
 from .base import SparseMatrix, register
-from .convert.offsets import compress, search_rows
 from .coo import COO
 from .ell import PaddedRows, check_padding
 from .invariants import Promises, check, check_places, length, pointer
+from .offsets import compress, search_rows
 from .stored import Edges
 
 SLICE = 32  # rows a slice: the lanes of a warp

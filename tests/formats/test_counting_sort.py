@@ -7,7 +7,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv._core.platforms import using
-from jaxspv.formats.convert.counting_sort import transposed
+from jaxspv.formats.offsets import compressed_by_minor, search_rows
 
 
 @pytest.mark.parametrize("backend", ["cpu", "xla"])
@@ -22,7 +22,8 @@ def test_turned_entries_are_in_the_order_of_numpy(backend):
 
     def run(indptr, indices):
         with using(backend):
-            return transposed(indptr, indices, (m, n))
+            ends, major, slots = compressed_by_minor(indptr, indices, shape=(m, n))
+            return search_rows(ends, slots.shape[0]), major, slots
 
     found = jax.jit(run)(indptr, jnp.asarray(indices))
     minor, major, slots = map(np.asarray, found)

@@ -13,8 +13,8 @@ from jax import Array, lax
 from pallas_kernels.layouts.adjacency import Adjacency
 
 from ..._core.loops import while_going
-from ...formats.convert.offsets import search_rows
 from ...formats.csr import sort_by
+from ...formats.offsets import search_rows
 from ...ops.products.spmv.xla import csr_spmv
 from .xla import search, smallest_parents
 

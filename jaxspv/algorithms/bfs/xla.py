@@ -10,7 +10,7 @@ from jax import Array, lax
 
 from pallas_kernels.layouts.adjacency import Adjacency
 
-from ...formats.convert.offsets import search_rows
+from ...formats.offsets import search_rows
 from ..common.frontier import Edges, Queue, append, distinct_or_dropped, for_edges, one_of_each
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from ..._core.eager.arrays import by_numpy, known_while_tracing
 from ..._core.eager.kept import kept
 from ..._core.pytree import is_concrete
-from ...formats.convert.transposition import PATTERN, ROUNDED, known_symmetric
-from ...formats.csr import canonical
+from ...formats.csr import PATTERN, ROUNDED, canonical, known_symmetric
 from ...graph import Graph, as_graph
 
 

@@ -13,7 +13,7 @@ from jax import Array
 from ..._core.loops import while_going
 from ..._core.operation import Operation, typed
 from ...algebra.semirings import min_plus
-from ...formats.convert.offsets import search_rows
+from ...formats.offsets import search_rows
 from ...graph import Graph
 from ...native import bind
 from ...ops.products.mxv.api import mxv

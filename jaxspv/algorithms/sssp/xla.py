@@ -19,7 +19,7 @@ from ..._core.loops import batch_any, while_loop
 from ...algebra.monoids import max_
 from ...algebra.operators import min_extend
 from ...formats import CSR
-from ...formats.convert.offsets import search_rows
+from ...formats.offsets import search_rows
 from ..common.frontier import Edges, Queue, append, distinct_or_dropped, for_edges, one_of_each
 
 MOST_STEPS = np.int32(np.iinfo(np.int32).max)

@@ -14,10 +14,10 @@ from ..._core.indices import narrowed
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ...shapes import Bool, Int, UInt
 from ..base import STRUCTURES, SparseMatrix
-from ..convert.offsets import search_rows
 from ..coo import COO, sort_coo
 from ..csr import CSR
 from ..invariants import check, check_places, of_words
+from ..offsets import search_rows
 from .arrangement import (
     check_size,
     grid,

@@ -13,9 +13,9 @@ from ..._core.indices import narrowed, with_pattern
 from ..._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
 from ...shapes import Bool, Int, Shaped, UInt
 from ..base import SparseMatrix, register
-from ..convert.offsets import search_rows
 from ..coo import COO, sort_coo
 from ..invariants import check, check_places, of_tiles
+from ..offsets import search_rows
 from ..stored import Edges
 from .arrangement import (
     Groups,

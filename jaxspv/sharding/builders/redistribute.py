@@ -24,7 +24,7 @@ from ..._core.platforms import using
 from ..._core.tuples import take
 from ...algebra.monoids import Monoid, plus
 from ...construct.edges import unique_traced
-from ...formats.convert.offsets import compress
+from ...formats.offsets import compress
 from ..graph import ShardedGraph
 from ..partition import Partition
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from jaxspv._core.eager import arrays
 from jaxspv.algorithms.common import undirected
-from jaxspv.formats.convert import transposition
+from jaxspv.formats.csr import known_symmetric
 from pallas_kernels.layouts import adjacency, ragged, sliced_rows
 from tests.kernels.layouts import numpy_layouts
 
@@ -148,7 +148,7 @@ def test_symmetry_by_bisection(on_gpu, monkeypatch):
         indices = np.append(A.indices, np.full(more, n, np.int32))
         A = dataclasses.replace(A, data=jnp.asarray(data), indices=jnp.asarray(indices))
         want = np.array_equal(M, M.T, equal_nan=True)
-        assert transposition.known_symmetric(A) == want
+        assert known_symmetric(A) == want
         graph = jsp.Graph(A)
         assert undirected.is_undirected(graph) == np.array_equal(M != 0, M.T != 0)
         assert undirected.is_undirected(graph, values=True) == want

@@ -17,7 +17,7 @@ from jax import Array
 from ...._core.eager.arrays import on_gpu
 from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ....formats import CSR
-from ....formats.convert.offsets import search_rows
+from ....formats.offsets import search_rows
 from ....graph import Graph, register_layout
 from ..spmv.jvp import serves
 from .bins import RowBins, build

@@ -26,7 +26,7 @@ from ...._core.reductions import in_float32
 from ....algebra.monoids import plus
 from ....algebra.semirings import Semiring
 from ....formats import CSR
-from ....formats.convert.offsets import search_rows
+from ....formats.offsets import search_rows
 from ....native import bind
 from ....native.codes import codes, refused
 from ..common.product import product, take, winners

@@ -1,4 +1,4 @@
-"""Offsets of a compressed axis and the index of each slot along it, one from the other."""
+"""Offsets of a compressed axis: from and to the index of each slot, and along the other axis."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
-from ..._core.eager.arrays import by_numpy, is_eager, on_gpu, to_device
-from ..._core.indices import LIMIT
-from ..._core.operation import Operation, typed
-from ...native import bind
+from .._core.eager.arrays import by_numpy, is_eager, on_gpu, to_device
+from .._core.indices import LIMIT, index_dtype_for
+from .._core.operation import Operation, typed
+from ..native import bind
+
+SPREAD = 16  # offsets an entry up to which a counting sort pays
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -78,3 +80,48 @@ def _counted(major, *, extent):
 def _searched(major: Array, *, extent: int) -> Array:
     bounds = jnp.arange(extent + 1, dtype=major.dtype)
     return jnp.searchsorted(major, bounds, side="left").astype(major.dtype)
+
+
+def _transposed_types(indptr, indices, *, shape):
+    nse = indices.shape[0]
+    slots = typed(index_dtype_for(sizes=(nse,)), nse)
+    return typed(indices.dtype, shape[1] + 1), typed(indices.dtype, nse), slots
+
+
+compressed_by_minor = Operation("transposition", types=_transposed_types, internal=True)
+"""`compressed_by_minor(indptr, indices, shape=)`: entries listed by the first axis, compressed by
+the second, as (offsets, major, slots).
+
+indptr: (shape[0] + 1,). indices: (nse,) places along the second axis. offsets: (shape[1] + 1,).
+major: (nse,) places along the first axis, at its extent behind the entries. slots: (nse,) where
+each entry was, padding included; stable."""
+
+
+def _not_counted(indptr, indices, *, shape) -> str | None:
+    if not indices.dtype == indptr.dtype == jnp.int32:
+        return "it counts in int32"
+    if indices.shape[0] == 0 or 0 in shape:
+        return "there are no entries"
+    if shape[1] > SPREAD * indices.shape[0]:
+        return f"more than {SPREAD} offsets an entry: a sort is faster"
+    return bind.refused()
+
+
+@compressed_by_minor.register("native", backend="cpu", refuse=_not_counted)
+def _in_cpp(indptr, indices, *, shape):
+    """A counting sort in C++."""
+    types = _transposed_types(indptr, indices, shape=shape)
+    return tuple(bind.call("transpose", types, indptr, indices))
+
+
+@compressed_by_minor.register("sort")
+def _by_sort(indptr, indices, *, shape):
+    """Sorts the entries, then finds where each row or column ends."""
+    nse = indices.shape[0]
+    major = search_rows(indptr, nse).astype(indices.dtype)
+    minor = jnp.where(major < shape[0], indices, shape[1])
+    slots = jnp.arange(nse, dtype=index_dtype_for(sizes=(nse,)))
+    # stable, so `major` stays in order; for one key and one value GPUs have a radix sort
+    minor, slots = lax.sort((minor, slots), num_keys=1, is_stable=True)
+    places = jnp.arange(shape[1] + 1, dtype=minor.dtype)
+    return jnp.searchsorted(minor, places).astype(minor.dtype), major[slots], slots

@@ -1,1 +1,0 @@
-"""Conversions between CSR and CSC: counting sorts, transposes with slots."""

@@ -97,9 +97,9 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         """Row and column of every slot, in slot order; (m, n) in padding. Traceable, O(nse + m)."""
 
     @property
-    @abc.abstractmethod
     def row_sorted(self) -> bool:
         """Whether the rows that `rowcol` gives ascend; static."""
+        return False
 
     @property
     @abc.abstractmethod

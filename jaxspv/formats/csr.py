@@ -148,10 +148,6 @@ class CSC(_Compressed):
     compressed: ClassVar[int] = 1
 
     @property
-    def row_sorted(self) -> bool:
-        return False
-
-    @property
     def T(self) -> CSR:
         return self._mirrored(CSR)
 

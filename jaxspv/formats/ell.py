@@ -13,7 +13,7 @@ from jax import Array
 
 from .._core.eager.arrays import is_eager, on_accelerator, to_device
 from .._core.indices import LIMIT, with_pattern
-from .._core.pytree import describe, is_concrete, pytree_dataclass, static, transient
+from .._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ..shapes import Bool, Int, Shaped
 from .base import SparseMatrix, register
 from .coo import COO, sort_coo
@@ -50,10 +50,6 @@ class PaddedRows(SparseMatrix):
     def count(self) -> Int[Array, ""]:
         valid = with_pattern(self).indices < self.stored_shape[1]
         return jnp.sum(valid, dtype=self.index_dtype)
-
-    @property
-    def row_sorted(self) -> bool:
-        return False
 
     @property
     def T(self) -> Self:
@@ -153,9 +149,6 @@ class ELL(PaddedRows):
         """`A` in this format: see `from_coo`."""
         one_program = is_eager(A) and A.format in ("csr", "csc")
         return cls.from_coo(A.asformat("coo") if one_program else A.to_coo())
-
-    def __repr__(self) -> str:
-        return f"ELL({describe(self.data)}, shape={self.shape})"
 
 
 def _offsets(row: Array, m: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.eager.arrays import array_of, is_eager, on_accelerator, to_device
+from .._core.eager.arrays import array_of, in_dtype, is_eager, on_accelerator, to_device
 from .._core.html import card, pattern
 from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
 from .._core.pytree import describe, is_concrete
@@ -55,19 +55,11 @@ def narrow(values: np.ndarray) -> np.ndarray:
     target = jax.dtypes.canonicalize_dtype(values.dtype)
     if target == values.dtype:
         return values
-    with np.errstate(over="ignore"):
-        made = values.astype(target)
-    if values.dtype.kind in "iu":
-        fit = np.array_equal(made, values)
-    else:
-        counts = [  # of each part: 1e39 + inf i is infinite already
-            [np.count_nonzero(np.isinf(part(x))) for x in (made, values)]
-            for part in (np.real, np.imag)[: 1 + (values.dtype.kind == "c")]
-        ]
-        fit = all(now == before for now, before in counts)
-    if not fit:
-        raise ValueError(f"values of {values.dtype} do not fit {target}: enable jax_enable_x64.")
-    return made
+    try:
+        return in_dtype("a value is", values, target)
+    except ValueError:
+        why = f"values of {values.dtype} do not fit {target}: enable jax_enable_x64."
+        raise ValueError(why) from None
 
 
 def as_values(x: Any, name: str = "values") -> Array:

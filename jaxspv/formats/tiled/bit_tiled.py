@@ -129,10 +129,6 @@ class BitTiled(SparseMatrix):
         return self.by_row.tile_ptr[-1]
 
     @property
-    def row_sorted(self) -> bool:
-        return False
-
-    @property
     def T(self) -> BitTiled:
         m, n = self.shape
         rows, other = (self.by_row, None) if self.other is None else (self.other, self.by_row)

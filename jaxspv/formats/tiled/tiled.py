@@ -106,10 +106,6 @@ class Tiled(SparseMatrix):
         return self.tile_ptr[-1]
 
     @property
-    def row_sorted(self) -> bool:
-        return False
-
-    @property
     def _stored_shape(self) -> tuple[int, int]:
         m, n = self.shape
         return (n, m) if self.transposed else (m, n)

@@ -92,6 +92,12 @@ class ConvertedGraph:
         entries = len(self.row)
         return entries if self._directed else (entries + self.loops) // 2
 
+    @functools.cached_property
+    def degrees(self) -> np.ndarray:
+        """(n,) degrees as NetworkX counts them: in and out, an undirected loop twice."""
+        others = self.col if self._directed else self.row[self.row == self.col]
+        return np.bincount(self.row, minlength=len(self)) + np.bincount(others, minlength=len(self))
+
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` gives, computed at the first call with this key."""
         if key not in self.memo:

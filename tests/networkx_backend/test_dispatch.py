@@ -12,7 +12,7 @@ import networkx_suite
 import pytest
 
 from jaxspv.networkx_backend import backend, info
-from jaxspv.networkx_backend.functions.paths import measures
+from jaxspv.networkx_backend.functions import measures
 from jaxspv.networkx_backend.info import DEFAULTS, get_info
 from jaxspv.networkx_backend.registry import FUNCTIONS
 

@@ -1,10 +1,7 @@
 """The functions of NetworkX that run here; entered by `implements`, `enter` or `composed`."""
 
 from ..registry import composed
-from . import partitions as partitions
-from .connectivity import components, cores  # noqa: F401 - entered by their import
-from .paths import measures, unweighted, weighted  # noqa: F401
-from .scores import centralities, clusters, link_prediction  # noqa: F401
+from . import centralities, components, cores, measures, neighbors, partitions, unweighted, weighted  # noqa: F401
 
 composed("single_source_dijkstra multi_source_dijkstra_path single_source_bellman_ford_path")
 composed("single_source_dijkstra_path single_source_dijkstra_path_length dijkstra_path")

@@ -11,7 +11,6 @@ from ...algorithms.communities.louvain import louvain
 from ...algorithms.independent.sets import greedy_color as coloring_of
 from ...algorithms.independent.sets import maximal_independent_set as set_of
 from ...checking import check
-from ..products import degrees
 from ..registry import enter, implements
 from ..results import groups, labels, pairs
 from ..views import simple_pattern, weighted
@@ -63,7 +62,7 @@ def greedy_color(G, strategy="largest_first", interchange=False):
     if len(G) == 0:
         return {}
     graph = simple_pattern(G)
-    order = np.argsort(-degrees(G), kind="stable")
+    order = np.argsort(-G.degrees, kind="stable")
     padding = np.arange(len(G), graph.n)
     found = check(coloring_of(graph, np.concatenate([order, padding])))
     return pairs(G, order, np.asarray(found.colors))

@@ -11,14 +11,14 @@ import networkx as nx
 import numpy as np
 from jax import lax
 
-from ....algorithms.clustering.trusses import k_truss as truss_of
-from ....algorithms.connectivity.cores import core_number as cores_of
-from ....graph import Graph
-from ....ops.products.mxv.api import mxv
-from ...graph import ConvertedGraph, convert_to_nx
-from ...registry import enter, implements
-from ...results import by_node
-from ...views import simple_pattern
+from ...algorithms.clustering.trusses import k_truss as truss_of
+from ...algorithms.connectivity.cores import core_number as cores_of
+from ...graph import Graph
+from ...ops.products.mxv.api import mxv
+from ..graph import ConvertedGraph, convert_to_nx
+from ..registry import enter, implements
+from ..results import by_node
+from ..views import simple_pattern
 
 LOOPS = (
     "Input graph {} self loops which is not permitted; "

@@ -10,16 +10,16 @@ import networkx as nx
 import numpy as np
 from jax import lax
 
-from ....algorithms.centrality.betweenness import betweenness_centrality as betweenness_of
-from ....algorithms.pagerank.api import pagerank as pagerank_of
-from ....checking import check
-from ....construct.padding import unpad
-from ....graph import Graph
-from ....ops.products.mxv.api import mxv
-from ...graph import ConvertedGraph
-from ...registry import implements
-from ...results import by_node
-from ...views import pattern, weighted
+from ...algorithms.centrality.betweenness import betweenness_centrality as betweenness_of
+from ...algorithms.pagerank.api import pagerank as pagerank_of
+from ...checking import check
+from ...construct.padding import unpad
+from ...graph import Graph
+from ...ops.products.mxv.api import mxv
+from ..graph import ConvertedGraph
+from ..registry import implements
+from ..results import by_node
+from ..views import pattern, weighted
 
 MORE_STEPS = 20  # than ARPACK takes, before hubs and authorities are left to NetworkX
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import networkx as nx
 import numpy as np
 
-from ....algorithms.sssp.api import sssp
-from ....checking import check
-from ...graph import ConvertedGraph
-from ...registry import double_precision, enter, implements
-from ...results import ascending, ends, labels, pairs, path_to, paths, vertex
-from ...searches import all_distances, as_numbers, distances, lengths
-from ...views import joined, on_device
+from ...algorithms.sssp.api import sssp
+from ...checking import check
+from ..graph import ConvertedGraph
+from ..registry import double_precision, enter, implements
+from ..results import ascending, ends, labels, pairs, path_to, paths, vertex
+from ..searches import all_distances, as_numbers, distances, lengths
+from ..views import joined, on_device
 
 
 class Tree(NamedTuple):

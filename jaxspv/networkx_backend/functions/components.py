@@ -8,16 +8,16 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 
-from ....algorithms.components.api import connected_components as components_of
-from ....algorithms.connectivity.bipartite import bipartition
-from ....algorithms.connectivity.strong import strongly_connected_components as strong_of
-from ....algorithms.trees.forest import minimum_spanning_forest
-from ....checking import check
-from ...graph import ConvertedGraph, convert_to_nx
-from ...registry import enter, implements
-from ...results import by_node, check_not_null, groups, labels
-from ...searches import levels
-from ...views import on_device, pattern
+from ...algorithms.components.api import connected_components as components_of
+from ...algorithms.connectivity.bipartite import bipartition
+from ...algorithms.connectivity.strong import strongly_connected_components as strong_of
+from ...algorithms.trees.forest import minimum_spanning_forest
+from ...checking import check
+from ..graph import ConvertedGraph, convert_to_nx
+from ..registry import enter, implements
+from ..results import by_node, check_not_null, groups, labels
+from ..searches import levels
+from ..views import on_device, pattern
 
 
 def membership(G: ConvertedGraph) -> np.ndarray:

@@ -7,10 +7,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ...graph import ConvertedGraph
-from ...registry import enter, implements
-from ...results import ascending, ends, labels, pairs, path_to, paths, vertex
-from ...searches import all_levels, bfs_tree, levels, queue
+from ..graph import ConvertedGraph
+from ..registry import enter, implements
+from ..results import ascending, ends, labels, pairs, path_to, paths, vertex
+from ..searches import all_levels, bfs_tree, levels, queue
 
 
 def within(found: np.ndarray, cutoff: float | None) -> np.ndarray:

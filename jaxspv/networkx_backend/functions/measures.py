@@ -10,15 +10,14 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ....algorithms.paths.eccentricities import diameter as diameter_of
-from ....algorithms.paths.eccentricities import eccentricity as eccentricities_of
-from ...graph import ConvertedGraph
-from ...products import degrees
-from ...registry import enter, implements
-from ...results import check_not_null, labels, vertex
-from ...searches import all_distances, all_levels, levels
-from ...views import pattern
-from ..connectivity.components import membership
+from ...algorithms.paths.eccentricities import diameter as diameter_of
+from ...algorithms.paths.eccentricities import eccentricity as eccentricities_of
+from ..graph import ConvertedGraph
+from ..registry import enter, implements
+from ..results import check_not_null, labels, vertex
+from ..searches import all_distances, all_levels, levels
+from ..views import pattern
+from .components import membership
 
 TOGETHER = 4096  # sources of one call, which Ctrl-C does not end
 
@@ -164,7 +163,7 @@ def _index(term: Callable[..., Any]) -> Callable[..., float]:
         check_not_null(G)
         if not _connected(G):
             return math.inf
-        degree = degrees(G)  # as NetworkX: the weights are those of the paths alone
+        degree = G.degrees  # as NetworkX: the weights are those of the paths alone
         return float(sum(term(far, degree[s], degree).sum() for s, far in _rows(G, weight)) / 2)
 
     return half_sum

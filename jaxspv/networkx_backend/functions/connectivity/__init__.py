@@ -1,1 +1,0 @@
-"""How a graph hangs together: components, cores, trees, sides."""

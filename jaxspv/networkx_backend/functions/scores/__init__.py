@@ -1,1 +1,0 @@
-"""Numbers of nodes and of pairs: centralities, clustering, links."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import scipy  # its modules are imported when they are first used
 
 from .._core.eager.compilation_cache import cache_folder, enable_compilation_cache
 from ..algorithms.bfs.api import bfs
@@ -23,7 +24,9 @@ from ..algorithms.connectivity.cores import core_number
 from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp
 from ..algorithms.triangles.api import triangle_count
+from ..formats import SparseMatrix
 from ..graph import Graph, prepare
+from ..interop.labels import symmetry
 from ..io import files
 from ..io.tables.text import write_edgelist
 from ..native import bind
@@ -32,8 +35,7 @@ from ..until import reached
 from .opening import open_graph, vertex_of
 from .output import check_reader, check_writable
 from .output import show as show
-from .running import Run
-from .support import describe_matrix, timed
+from .running import Run, timed
 
 SAMPLED = 256  # sources of betweenness by default
 
@@ -56,9 +58,52 @@ def _tune(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _info(args: argparse.Namespace) -> dict[str, Any]:
-    report = describe_matrix(args.file, open_graph(args)) if args.file else _installed(args.version)
+    report = _described(args.file, open_graph(args)) if args.file else _installed(args.version)
     kernels = bind.refused() or "C++"
     return {**report, "compilation_cache": cache_folder(), "kernels_on_cpus": kernels}
+
+
+def _lengths_by_doubling(values: np.ndarray) -> list[tuple[str, int]]:
+    """(label, count) of non-negative integers in the ranges 0, 1, 2-3, 4-7, ..."""
+    power = np.where(values > 0, np.floor(np.log2(np.maximum(values, 1))).astype(int) + 1, 0)
+    counts = np.bincount(power, minlength=1).tolist()
+    labels = ["0", "1"] + [f"{1 << k}-{(2 << k) - 1}" for k in range(1, len(counts))]
+    return list(zip(labels, counts, strict=False))
+
+
+def _described(name: str, A: SparseMatrix) -> dict[str, Any]:
+    """Shape, entries, symmetry, row lengths, and the components of a square matrix."""
+    csr = A.to_scipy().tocsr()
+    lengths = np.diff(csr.indptr)
+    m, n = csr.shape
+    mean = float(lengths.mean()) if m else 0.0
+    report: dict[str, Any] = {
+        "graph": name,
+        "rows": m,
+        "columns": n,
+        "entries": int(csr.nnz),
+        "dtype": str(A.dtype),
+        "format": A.format,
+        "row_length_mean": mean,
+        "row_length_max": int(lengths.max(initial=0)),
+        "empty_rows": int((lengths == 0).sum()),
+        "row_lengths": _lengths_by_doubling(lengths),
+        "row_length_variance": float(lengths.var()) if m else 0.0,
+    }
+    if csr.nnz:
+        report |= {"least_value": csr.data.min().item(), "largest_value": csr.data.max().item()}
+    if m == n:
+        ones = np.ones(csr.nnz, np.int8)  # a stored zero is an edge
+        pattern = scipy.sparse.csr_array((ones, csr.indices, csr.indptr), shape=csr.shape)
+        pattern_equals, equals = symmetry(csr)
+        components = scipy.sparse.csgraph.connected_components(pattern, directed=False)[0]
+        report |= {
+            "symmetric_pattern": pattern_equals,
+            "symmetric": equals,
+            "self_loops": int((pattern.diagonal() != 0).sum()),
+            "weak_components": int(components),
+        }
+    return report
 
 
 def _installed(version: str) -> dict[str, Any]:

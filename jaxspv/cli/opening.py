@@ -15,7 +15,7 @@ from ..generators import graphs as generators
 from ..interop.labels import Labels
 from ..io import datasets, files
 from ..io.tables.text import TABLES, read_edgelist
-from .support import waiting
+from .output import waiting
 
 SMALL = 1 << 20  # bytes that are read before a bar could be seen
 LISTS = (".csv", ".tsv", ".txt", ".edges", ".edgelist")  # and the same with .gz

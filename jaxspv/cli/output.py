@@ -1,10 +1,15 @@
-"""What the commands write: arrays by vertex as tables, and bars in the terminal."""
+"""What the commands write: arrays by vertex as tables, bars in the terminal, a line that counts."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -148,3 +153,25 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextlib.contextmanager
+def waiting(what: str, visible: bool) -> Iterator[None]:
+    """A line on stderr that counts the seconds of what has no steps to count."""
+    done, how = threading.Event(), {"end": "", "file": sys.stderr, "flush": True}
+
+    def count():
+        start = time.perf_counter()
+        while not done.wait(0.5):
+            print(f"\r{what}: {time.perf_counter() - start:.0f} s", **how)
+        print("\r\x1b[K", **how)
+
+    counter = threading.Thread(target=count, daemon=True)
+    if visible:
+        counter.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if visible:
+            counter.join()

@@ -32,7 +32,7 @@ from pallas_kernels.tuning import Constants, constants, store, using
 from .._core.compat import kernels_refused
 from ..construct.from_arrays import from_scipy
 from ..generators.graphs import grid2d
-from .support import waiting
+from .output import waiting
 
 TIE = 0.98  # another value than the usual one has to take at most this share of its time
 CALLS, REPEATS = 20, 5  # calls that are enqueued together, and how often; the least time counts

@@ -10,7 +10,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import jaxspv as jsp
-from jaxspv.interop import familiar
+from jaxspv.interop import names
 from jaxspv.native import bind
 
 pytestmark = pytest.mark.fast
@@ -47,14 +47,14 @@ def test_nothing_is_suggested_where_nothing_is_near(name):
 
 
 def test_what_is_suggested_exists():
-    for name in familiar.FAMILIAR.values():
+    for name in names.FAMILIAR.values():
         assert callable(operator.attrgetter(name)(jsp)), name
 
 
 def test_dir_lists_names_and_submodules_and_no_folders_of_the_code():
     listed = {name for name in dir(jsp) if not name.startswith("_")}
     modules = {name for name in listed if inspect.ismodule(getattr(jsp, name))}
-    assert modules == {*familiar.SUBMODULES, "datasets"}
+    assert modules == {*names.SUBMODULES, "datasets"}
     assert {"bfs", "CSR", "grad", "until"} <= listed and len(listed) < 130
 
 

@@ -17,7 +17,7 @@ import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.cli._jaxspv_command import main
 from jaxspv.cli.output import bars, histogram
-from jaxspv.cli.support import reached_edges
+from jaxspv.cli.running import reached_edges
 from jaxspv.formats import FORMATS
 from jaxspv.native import bind, build
 

@@ -105,11 +105,11 @@ try:
     from .formats.vector import vector_from_entries as vector_from_entries
     from .graph import Graph as Graph
     from .graph import prepare as prepare
+    from .interop.graphs import from_networkx as from_networkx
+    from .interop.graphs import to_networkx as to_networkx
     from .interop.labels import Labels as Labels
     from .interop.names import published as _published
     from .interop.names import suggestion as _suggestion
-    from .interop.networkx import from_networkx as from_networkx
-    from .interop.networkx import to_networkx as to_networkx
     from .io import datasets as datasets
     from .io.files import bundled as bundled
     from .io.files import load_npz as load_npz

@@ -13,7 +13,7 @@ import jax
 
 from ._core.operation import OPERATIONS, without_dead_code
 from ._core.operations.call import types_of
-from ._core.operations.plan import Plan
+from ._core.operations.table import Plan
 from ._core.platforms import situation
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxspv.construct.arguments import check_shape
-from jaxspv.construct.edges import unique_host
+from jaxspv.construct.edges import check_shape, unique_host
 from jaxspv.construct.from_arrays import as_format
 from jaxspv.formats import COO, FORMATS
 from jaxspv.generators.graphs import distinct, random_generator

@@ -237,3 +237,12 @@ def checked_count(name: str, value: Any, least: int) -> int | None:
         kind = "positive" if least else "non-negative"
         raise ValueError(f"`{name}` must be a {kind} integer; got {value!r}.")
     return int(value)
+
+
+def check_range(name: str, index: Any, extent: int) -> None:
+    """ValueError where an index lies outside of [0, extent)."""
+    if index.size == 0:
+        return
+    low, high = int(index.min()), int(index.max())
+    if low < 0 or high >= extent:
+        raise ValueError(f"`{name}` must lie in [0, {extent}); got {low if low < 0 else high}.")

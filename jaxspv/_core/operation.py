@@ -25,8 +25,7 @@ from .derivatives import is_inexact, is_zero, jvp_of_perturbed, transpose_of_tan
 from .eager.arrays import as_array, as_operands, is_eager
 from .eager.programs import PROGRAMS
 from .operations.call import Call, Form, Types, call_of, structs, types_of
-from .operations.plan import Plan
-from .operations.table import Table, on_types
+from .operations.table import Plan, Table, on_types
 from .platforms import PLATFORM_OF, WORDS, Backend, inside
 
 

@@ -18,18 +18,18 @@ import numpy as np
 
 from .._core.pytree import named
 from . import monoids, operators
+from .derived import dual as dual
+from .derived import entropy as entropy
+from .derived import expectation as expectation
+from .derived import polynomials as polynomials
+from .derived import top_k_proofs as top_k_proofs
+from .derived import variance as variance
 from .families import argmin_plus as argmin_plus
 from .families import counting as counting
 from .families import k_best as k_best
 from .families import lexicographic as lexicographic
-from .moments import entropy as entropy
-from .moments import expectation as expectation
-from .moments import variance as variance
 from .monoids import Monoid
 from .operators import BinaryOp
-from .proofs import dual as dual
-from .proofs import polynomials as polynomials
-from .proofs import top_k_proofs as top_k_proofs
 from .semiring import Domain, Semiring
 from .semiring import semiring as semiring
 

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import scipy  # its modules are imported when they are first used
 
-from .._core.eager.compilation_cache import cache_folder, enable_compilation_cache
+from .._core.eager.programs import cache_folder, enable_compilation_cache
 from ..algorithms.bfs.api import bfs
 from ..algorithms.centrality.betweenness import betweenness_centrality
 from ..algorithms.common.sources import path_to

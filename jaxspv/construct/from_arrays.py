@@ -17,23 +17,27 @@ from .._core.eager.arrays import (
     single,
     to_device,
 )
-from .._core.indices import LIMIT, checked_count, index_dtype_for
+from .._core.indices import LIMIT, check_range, checked_count, index_dtype_for
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, as_monoid, plus
 from ..formats import COO, CSR, FORMATS
 from ..formats.stored import as_values, in_slots
 from ..shapes import ArrayLike, Indices, Number, Shaped, Values
-from .arguments import (
-    check_range,
+from .edges import (
+    by_rows,
     check_shape,
     checked_capacity,
     checked_indices,
     checked_values,
+    joined_host,
+    moved,
     narrow,
+    noted,
     smallest_square,
+    unique_host,
+    unique_traced,
     values_in,
 )
-from .edges import by_rows, joined_host, moved, noted, unique_host, unique_traced
 
 
 def from_edges(

@@ -21,7 +21,14 @@ from .._core.eager.arrays import (
     to_device,
     unmasked,
 )
-from .._core.indices import checked_count, index_dtype_for, with_index_dtype, with_pattern, within
+from .._core.indices import (
+    check_range,
+    checked_count,
+    index_dtype_for,
+    with_index_dtype,
+    with_pattern,
+    within,
+)
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..algebra.monoids import as_monoid, plus
 from ..shapes import Bool, Indices, Int, Number, Shaped, Values, Vector
@@ -231,10 +238,8 @@ def vector_from_entries(
         raise TypeError(f"`indices` must be integers; got {indices.dtype}.")
     if indices.ndim > 1:
         raise ValueError(f"`indices` must be one-dimensional; got shape {indices.shape}.")
-    if is_concrete(indices) and indices.size:
-        low, high = int(indices.min()), int(indices.max())
-        if low < 0 or high >= n:
-            raise ValueError(f"`indices` must lie in [0, {n}); got {low if low < 0 else high}.")
+    if is_concrete(indices):
+        check_range("indices", indices, n)
     dup = plus if dup is None else as_monoid(dup, "dup")
     nse = checked_count("nse", nse, 0)
     dtype = index_dtype_for(sizes=(n, indices.size, nse or 0), asked=index_dtype)

@@ -2,8 +2,8 @@
 
 from ..construct.from_arrays import from_bcoo as from_bcoo
 from ..construct.from_arrays import from_bcsr as from_bcsr
-from ..interop.igraph import from_igraph as from_igraph
-from ..interop.igraph import to_igraph as to_igraph
+from ..interop.graphs import from_igraph as from_igraph
+from ..interop.graphs import to_igraph as to_igraph
 from .files import load_npz as load_npz
 from .files import read_mtx as read_mtx
 from .files import save_npz as save_npz

@@ -15,7 +15,7 @@ import shutil
 import tarfile
 from typing import Any
 
-from .._core.eager.compilation_cache import caches
+from .._core.eager.programs import caches
 from ..algebra.monoids import max_
 from ..formats import FORMATS
 from .files import bundled_names, read_mtx

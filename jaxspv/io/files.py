@@ -16,7 +16,7 @@ import scipy  # its modules are imported when they are first used
 
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, plus
-from ..construct.arguments import in_dtype, narrow
+from ..construct.edges import in_dtype, narrow
 from ..construct.from_arrays import from_edges, from_scipy
 from ..formats import FORMATS, STRUCTURES, SparseMatrix
 from ..formats.stored import Stored

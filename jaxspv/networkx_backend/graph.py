@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from ..interop.networkx import adjacency, flat
+from ..interop.graphs import adjacency, flat
 
 EXACT = 2**53  # float64 holds all integers up to it
 LEAST, MOST = 1e-150, 1e150  # products of two stay normal numbers: XLA takes subnormal ones for 0

@@ -13,7 +13,7 @@ import jax
 import networkx as nx
 from networkx.utils import backends
 
-from .._core.eager.compilation_cache import cache_folder, enable_compilation_cache
+from .._core.eager.programs import cache_folder, enable_compilation_cache
 from .info import setting
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}

@@ -28,8 +28,7 @@ from ..construct.from_arrays import from_bcoo, from_bcsr, from_edges, from_scipy
 from ..formats import base
 from ..formats.methods import COMPARED, Arithmetic, Products, SciPyMatrixMethods, SciPyMethods
 from ..formats.stored import Stored, first_slots
-from ..interop.igraph import from_igraph
-from ..interop.networkx import from_networkx
+from ..interop.graphs import from_igraph, from_networkx
 from .apply import applied, apply, bound, select
 from .ewise import ewise_add, ewise_union
 from .products.mxv.api import mxv, vxm

@@ -13,7 +13,7 @@ from .._core.operations.overload import overloadable
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, any_
 from ..algebra.operators import as_binary, times
-from ..construct.arguments import check_shape
+from ..construct.edges import check_shape
 from ..construct.from_arrays import from_edges
 from ..formats.vector import vector_from_entries
 from ..shapes import Allowed, Indices, Matrix, Number, Operand, Sparse, Values

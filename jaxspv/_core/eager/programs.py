@@ -1,9 +1,12 @@
-"""Programs of eager calls: one bounded cache of them, and XLA's options for GPUs."""
+"""Programs of eager calls: one bounded cache of them, XLA's options for GPUs, a cache on disk."""
 
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
+import os
+import pathlib
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -12,6 +15,8 @@ import jax
 from ..operations.call import Call, call_of
 from ..platforms import inside, situation
 from .arrays import is_eager, number_on_device, platform_of
+
+LEAST_SECONDS = 0.05  # programs that compile faster than this are not cached on disk
 
 
 def gpu_compiler_options() -> dict[str, Any]:
@@ -105,3 +110,54 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
 def _on_leaves(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn` of a call and its leaves; one object for each `fn`, as programs are compared by it."""
     return lambda call, *leaves: fn(*call.tree.unflatten(leaves), **dict(call.static))
+
+
+def caches() -> pathlib.Path:
+    """jaxspv's folder among the user's caches."""
+    named = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(named) / "jaxspv"
+
+
+def cache_folder() -> str | None:
+    """The folder of the cache of compiled programs, or None."""
+    return jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def enable_compilation_cache(path: str | os.PathLike[str] | None = None) -> str:
+    """Turns on JAX's persistent cache of compiled programs on disk, for small programs too.
+
+    A program that takes a second to compile in one process is read in some milliseconds by the
+    next. Processes may share the folder; JAX identifies programs by their computation, versions,
+    devices and options. The command line turns the cache on. A process that is killed while it
+    writes may leave an entry that is cut short: results stay right, but JAX warns, compiles that
+    program again in every process and keeps the entry, so empty ones are removed here.
+
+    Args:
+        path: a folder, made if it does not exist; None: `$JAX_COMPILATION_CACHE_DIR`, else `jaxspv`
+            in `$XDG_CACHE_HOME` or in `~/.cache`.
+
+    Returns:
+        The folder.
+
+    Raises:
+        OSError: the folder cannot be made or written to.
+
+    >>> import tempfile, jaxspv as jsp
+    >>> folder = tempfile.mkdtemp()
+    >>> jsp.config.enable_compilation_cache(folder) == folder
+    True
+    >>> jax.config.update("jax_compilation_cache_dir", None)  # off again
+    """
+    named = os.environ.get("JAX_COMPILATION_CACHE_DIR") if path is None else path
+    folder = pathlib.Path(named) if named else caches()
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"`path` must be a folder that can be written to; got {folder}.")
+    for entry in folder.glob("*-cache"):
+        with contextlib.suppress(OSError):  # another process removes it too
+            if entry.stat().st_size == 0:
+                entry.unlink()
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    return str(folder)

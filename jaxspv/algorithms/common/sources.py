@@ -13,7 +13,7 @@ import numpy as np
 from ..._core.eager.arrays import array_of
 from ..._core.indices import within
 from ..._core.pytree import is_concrete
-from ...construct.arguments import checked_indices
+from ...construct.edges import checked_indices
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

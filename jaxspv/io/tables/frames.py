@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._core.eager.arrays import unmasked
 from ...algebra.monoids import Monoid, plus
-from ...construct.arguments import in_dtype
+from ...construct.edges import in_dtype
 from ...construct.from_arrays import from_edges
 from ...formats import SparseMatrix
 from ...graph import Graph

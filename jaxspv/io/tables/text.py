@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...algebra.monoids import Monoid, plus
-from ...construct.arguments import check_shape
+from ...construct.edges import check_shape
 from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels

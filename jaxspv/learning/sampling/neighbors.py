@@ -13,12 +13,12 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.eager.kept import kept
-from ..._core.indices import within
+from ..._core.indices import check_range, within
 from ..._core.loops import batch_max, fori_loop, while_loop
 from ..._core.platforms import default_promotion
 from ..._core.pytree import is_concrete, result_tuple
 from ...algorithms.common.sources import refuse_names
-from ...construct.arguments import check_range, checked_indices
+from ...construct.edges import checked_indices
 from ...formats import SparseMatrix
 from ...formats.base import ours
 from ...formats.stored import as_values

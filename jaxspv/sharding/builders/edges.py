@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._core.indices import LIMIT
+from ..._core.indices import LIMIT, check_range
 from ...algebra.monoids import Monoid, as_monoid, plus
-from ...construct.arguments import check_range, checked_indices, narrow
-from ...construct.edges import taken
+from ...construct.edges import checked_indices, narrow, taken
 from ...shapes import Indices, Values
 from ..graph import ShardedGraph
 from ..partition import partition

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from ...algebra.monoids import Monoid, plus
-from ...construct.arguments import in_dtype, narrow
+from ...construct.edges import in_dtype, narrow
 from ...io.files import mtx_dtype
 from ...io.matrix_market import LONGEST_LINE, Header, opposite, parsed, read_header
 from ...io.opening import existing, opened, refusing

@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .frontier.append import put
+from .frontier import put
 from .rows.flatten import flatten
 from .simt.device import DEFAULT_GRID, Grid
 from .simt.launch import launch

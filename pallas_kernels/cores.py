@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from .frontier.append import put
+from .frontier import put
 from .rows.flatten import flatten
 from .rows.worklist import FOURTH, MORE, THIRD, Worklist
 from .simt.device import DEFAULT_GRID, Grid

@@ -10,7 +10,7 @@ from test_architecture import LAYERS, ROOT
 PAGE = ROOT / "CONTRIBUTING.md"
 BEGIN = "<!-- map: written by `python tests/map_of_code.py`, do not edit -->"
 END = "<!-- end of map -->"
-KERNELS = ("simt", "rows", "layouts", "frontier")  # the others stand on these
+KERNELS = ("simt", "rows", "layouts")  # the others stand on these
 
 
 def described(path):

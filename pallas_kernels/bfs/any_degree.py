@@ -35,9 +35,7 @@ import enum
 import functools
 from typing import Any
 
-from ..frontier.append import range_count, write_row
-from ..frontier.carry import Carry
-from ..frontier.control import Rotation, report
+from ..frontier import Carry, Rotation, range_count, report, write_row
 from ..simt.primitives import Simt
 from ..simt.typed import Arrays
 from .bottom_up import Copies, pull

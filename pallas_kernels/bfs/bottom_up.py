@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from ..frontier.append import range_count
+from ..frontier import range_count
 from ..simt.primitives import Simt
 from ..simt.typed import Arrays, Several, Value, one_by_one, together
 from .problem import Problem

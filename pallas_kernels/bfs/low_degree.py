@@ -34,8 +34,7 @@ barrier.
 import dataclasses
 from typing import Any
 
-from ..frontier.carry import Carry
-from ..frontier.control import Rotation, report
+from ..frontier import Carry, Rotation, report
 from ..simt.primitives import MOST_COUNTING, Simt
 from ..simt.typed import Arrays
 from .places import Frontier, Grid, LocalQueues, SingleCTA, log_entry, place_of_bit

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import jax
 
-from ..frontier.control import Rotation
+from ..frontier import Rotation
 from ..layouts.adjacency import Adjacency
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch

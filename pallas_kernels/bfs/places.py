@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from ..frontier.append import put, store_each
+from ..frontier import put, store_each
 from ..simt.primitives import COUNT_BITS, Simt
 from ..simt.typed import Array, Arrays, Several, Value
 from .problem import Problem

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from ..frontier.problem import Sizes, Spread
+from ..frontier import Sizes, Spread
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Operand, Value
 

@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from ..frontier.append import range_count, write_ranges
+from ..frontier import range_count, write_ranges
 from ..rows.flatten import flatten
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Arrays, Operand, Value, one_by_one

@@ -1,7 +1,7 @@
 """How vertices choose a community: the weights to the communities of their neighbours, and the
 best of them."""
 
-from ..frontier.append import put
+from ..frontier import put
 
 PARTS = 2  # a vertex is drawn once in so many turns, on average; a power of two
 SLOTS = 256  # of the hash table of a warp

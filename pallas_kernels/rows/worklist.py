@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..frontier.carry import Carry
+from ..frontier import Carry
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Mask, Operand, Several, Value
 from ..tuning import constants

@@ -25,7 +25,7 @@ and the row 0.2. delaunay 2^21: 4.4 ms.
 
 from typing import Any
 
-from ..frontier.append import put
+from ..frontier import put
 from ..simt.typed import Several, one_by_one
 from .problem import MAX, Problem, Word
 from .rounds import Search

@@ -5,7 +5,7 @@ import enum
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..frontier.problem import Sizes, Spread
+from ..frontier import Sizes, Spread
 
 MAX = 0x7FFFFFFF
 INFINITY = {True: 0x7F800000, False: MAX}  # by Problem.real

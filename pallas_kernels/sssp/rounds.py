@@ -32,7 +32,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from ..frontier.carry import Carry
+from ..frontier import Carry
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Arrays, Mask, Operand, Value, one_by_one
 from .labels import Labels

@@ -11,7 +11,7 @@ becomes a child, by a compare-and-swap, and its cluster keeps the edge.
 import functools
 from typing import Any, NamedTuple
 
-from ..frontier.append import range_count, write_ranges
+from ..frontier import range_count, write_ranges
 from ..rows.flatten import LONG, PIECE, flatten
 from ..simt.typed import one_by_one
 

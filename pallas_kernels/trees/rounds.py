@@ -7,7 +7,7 @@ becomes a child of the tree at the other endpoint; edges within a tree leave the
 from typing import Any, NamedTuple
 
 from ..components.one_gpu import most_frequent, roots
-from ..frontier.append import put
+from ..frontier import put
 from ..simt.typed import Several, one_by_one
 
 UNROLL = 2  # edges of a list that a thread has in flight

@@ -22,7 +22,7 @@ from typing import Any
 
 import jax
 
-from ..frontier.append import put
+from ..frontier import put
 from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from ..frontier.append import put, store_each
+from ..frontier import put, store_each
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch
 from ..simt.typed import one_by_one

@@ -30,9 +30,7 @@ import dataclasses
 import functools
 from typing import Any
 
-from ...frontier.append import range_count, write_row
-from ...frontier.carry import Carry
-from ...frontier.control import Rotation
+from ...frontier import Carry, Rotation, range_count, write_row
 from ...rows.by_vertex import Vertices
 from ...simt.barrier import MeshBarrier
 from ...simt.primitives import Simt

@@ -2,7 +2,7 @@
 
 import functools
 
-from ...frontier.append import put
+from ...frontier import put
 from ...rows.flatten import flatten
 from ...simt.typed import one_by_one
 from ..top_down import append

@@ -10,7 +10,7 @@ sent one by one as they fall: there are no message buffers.
 
 import functools
 
-from ...frontier.append import take_shares
+from ...frontier import take_shares
 from ...rows.flatten import flatten
 from ...simt.typed import Several, one_by_one
 

@@ -20,7 +20,7 @@ program 0.85 and 2.14.
 
 import functools
 
-from ...frontier.control import Rotation
+from ...frontier import Rotation
 from ...rows.by_vertex import Vertices
 from ...simt.barrier import MeshBarrier
 from .relax import EDGES, INFINITY, PIECES, TAKEN, Flags, Relaxing

@@ -1,1 +1,0 @@
-"""What traversals share: the state a loop carries, rotating control words, appends to queues."""

@@ -30,9 +30,9 @@ import jax
 import jax.numpy as jnp
 
 from ..layouts.ragged import LIMIT
-from ..rows.by_length import ByLength
 from ..rows.by_vertex import Vertices
 from ..rows.lanes import Lanes
+from ..rows.merge_path import ByLength
 from ..rows.pieces import RowsInPieces
 from ..simt.barrier import MeshBarrier
 from ..simt.device import DEFAULT_GRID, Grid

@@ -7,6 +7,9 @@ walks the rows of a warp: entry by entry, with rows found in shared memory, wher
 (`stream.py`); some lanes for each row where they are longer (`lanes.py`).
 """
 
+import dataclasses
+import functools
+import operator
 import typing
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -147,3 +150,28 @@ def place(
     # the row is done: all its entries are in the piece before, and it has some or began there
     done = (entry == end) & (d - r * cost > begin)
     return r + k.cast(done, "i32"), entry, k.where(done, end, begin)
+
+
+@dataclasses.dataclass(frozen=True)
+class ByLength:
+    """A shape of `merge_path.CsrRows` for rows sorted by length: each warp takes the first of a
+    table of (largest mean length of a row, shape) that fits its rows. The last bound is ignored.
+    """
+
+    table: tuple[tuple[float, Shape], ...]
+
+    def shared_words(self, threads: int) -> int:
+        return sum(shape.shared_words(threads) for _, shape in self.table)
+
+    def walk_of(self, job: Any) -> Callable[[Value, Value], None]:
+        k, walks = job.k, [shape.walk_of(job) for _, shape in self.table]
+
+        def walk(first, stop):
+            mean = k.cast(job.high - job.low, "f32") / k.cast(k.maximum(stop - first, 1), "f32")
+            longer = [k.const(True, "i1"), *(mean > bound for bound, _ in self.table[:-1])]
+            for j, one in enumerate(walks):
+                others = [~x for x in longer[j + 1 : j + 2]]
+                mine = functools.reduce(operator.and_, others, longer[j])
+                k.if_(mine, functools.partial(one, first, stop))
+
+        return walk

@@ -6,7 +6,7 @@
 2. Rows of few products are sorted by warps (`by_warps.py`); the others are listed by size.
 3. The listed rows are marked and accumulated by CTAs, medium ones by small CTAs, large ones by
    large CTAs (`by_ctas.py`). Finished rows of C are appended to an array of its size, in any order.
-4. Lengths are summed, and rows copied to their places (`assemble.py`).
+4. Lengths are summed, and finished rows copied to their places.
 
 So no row is computed twice to learn its length. The workspace is as large as C. There is no
 synchronisation with the host. Rows binned by size after Nagasaka, Nukada, Matsuoka,
@@ -22,13 +22,16 @@ import typing
 import jax
 import jax.numpy as jnp
 
+from ..products.sparse_result import fill
 from ..products.spmv import csr_spmv
+from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
+from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring
-from .assemble import assemble
+from ..simt.typed import one_by_one
 from .by_ctas import GROUP, LISTED, Config, rows_by_ctas
 from .by_warps import Warps, rows_by_warps
-from .job import LARGE, MEDIUM, MIDDLE, SATURATED, Algebra, Job, MaskRows
+from .job import LARGE, LISTS, MEDIUM, MIDDLE, SATURATED, Algebra, Job, MaskRows
 
 SHARE = 2048  # rows are cut into at least so many stretches, of eight rows or more
 MARGIN = 8192  # bytes of shared memory that are left free
@@ -122,10 +125,59 @@ def spgemm_rows(
 def spgemm_assemble(
     rows: Rows, *, columns: int, nse: int, interpret: bool = False
 ) -> tuple[jax.Array, jax.Array]:
-    """(indices int32[nse], data[nse]) of C in the order of its rows, where nse holds them."""
-    ctas = 8 * (2 if interpret else resident_ctas())
-    indices, data = assemble(rows, max(nse, 1), columns, ctas=ctas, interpret=interpret)
-    return indices[:nse], data[:nse]
+    """(indices int32[nse], data[nse]) of C in the order of its rows, where nse holds them; behind
+    the last entry indices are `columns`."""
+    ctas, many = 8 * (2 if interpret else resident_ctas()), max(nse, 1)
+    out, number = rows.out, rows.indptr.shape[0] - 1
+    operands = {name: out[name] for name in ("start", "counters", *LISTS.values())}
+    operands |= {"from_indices": out["indices"], "from_data": out["data"]}
+    operands |= {"alone": rows.alone.astype(jnp.int32), "indptr": rows.indptr}
+
+    def kernel(k, g):
+        def copy(places, to, valid):
+            found = k.load(g.from_indices, places, mask=valid, cache="nc")
+            values = k.load(g.from_data, places, mask=valid, cache="nc")
+            for at, column, value, t in one_by_one(to, found, values, valid):
+                k.store(g.indices, at, column, mask=t)
+                k.store(g.data, at, value, mask=t)
+
+        def some(row):
+            short = k.load(g.alone, row, mask=row < number, cache="nc") != 0  # in none of the lists
+            begin, end = k.row(g.indptr, row, short)
+            start = k.load(g.start, row, mask=short, cache="nc")
+            moved = lambda places, valid, shift: copy(places, places + shift, valid)  # noqa: E731
+            flatten(k, start, k.where(short, end - begin, 0), (begin - start,), moved)
+
+        def whole(row, first, threads):
+            begin, end = k.row(g.indptr, row)
+            start = k.load(g.start, row, cache="nc")
+
+            def stride(j):
+                at = k.several(4, lambda u: j + u * threads)
+                copy(start + at, begin + at, at < end - begin)
+
+            k.for_(first, end - begin, 4 * threads, stride)
+
+        k.spread_warps(number, some)
+        warps, warp = k.ctas * (k.threads // 32), k.warp * k.ctas + k.cta
+        for word, name in LISTS.items():
+
+            def one(i, name=name, large=word == LARGE):
+                row = k.load(getattr(g, name), i, cache="nc")
+                whole(row, *((k.thread, k.threads) if large else (k.lane, 32)))
+
+            mine, all_ = (k.cta, k.ctas) if word == LARGE else (warp, warps)
+            k.for_(mine, k.load(g.counters, word), all_, one)
+        fill(k, g.indices, k.load(g.indptr, number), many, columns)
+
+    done = launch(
+        kernel,
+        operands,
+        {"indices": many, "data": (many, out["data"].dtype)},
+        **Grid(ctas, 256, interpret).form(),
+        name="spgemm_assemble",
+    )
+    return done["indices"][:nse], done["data"][:nse]
 
 
 def _products(a, b_indptr, interpret):

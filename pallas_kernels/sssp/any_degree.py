@@ -25,8 +25,8 @@ rounds, 18 of them, 0.47 ms; rmat21 2.38 (2.98 before), of which one gather an e
 import functools
 
 from ..frontier import nth, range_count, store_each, take_shares, write_ranges, write_row
-from .noted import Noted
 from .problem import MAX, Count, Problem, Word
+from .tree import Noted
 
 LONG = 32  # if ranges have more edges than this in the mean, a warp takes fewer in one step
 

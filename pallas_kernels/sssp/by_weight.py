@@ -34,8 +34,8 @@ from typing import Any
 
 from ..layouts.lengths import CLASSES
 from .any_degree import AnyDegree
-from .noted import CHECK, Staged
 from .problem import MAX, Count
+from .tree import CHECK, Staged
 
 SPAN = 32  # edges of a range at most: parts of rows are short
 WIDER = 2  # doublings of the width of buckets after the pull: they have few edges

@@ -16,7 +16,7 @@ after each small round while far is small, too. On a graph whose shortest paths 
 this relaxes many vertices too early. So it ends after ROUNDS rounds, and the width stays at delta
 doubled `later` times.
 
-A label (`labels.py`) falls by an atomic minimum, and the thread that lowered it queues the vertex.
+A label (`problem.py`) falls by an atomic minimum, and the thread that lowered it queues the vertex.
 marks[v] is the last round that queued v for the next one, so a queue holds a vertex at most once
 and a capacity of n suffices. A vertex with a finite label at or above the bound is in far: it gets
 there when its label becomes finite. With targets, or with labels given at the start, this rule does
@@ -35,8 +35,7 @@ from typing import Any
 from ..frontier import Carry
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Arrays, Mask, Operand, Value, one_by_one
-from .labels import Labels
-from .problem import MAX, Problem, Word
+from .problem import MAX, Labels, Problem, Word
 from .widths import most_rounds
 
 DOUBLINGS = 60  # the width is doubled at most so often

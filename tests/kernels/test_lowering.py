@@ -21,10 +21,10 @@ from pallas_kernels.products.attention.job import Operands
 from pallas_kernels.products.attention.vjp import csr_attention_vjp
 from pallas_kernels.products.sddmm import sddmm
 from pallas_kernels.products.spmm import csr_spmm
+from pallas_kernels.products.spmm_mesh import row_sharded_spmm
 from pallas_kernels.products.spmm_mesh import spmm as spmm_on_mesh
-from pallas_kernels.products.spmm_row_sharded import row_sharded_spmm
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
-from pallas_kernels.sssp.mesh.api import sssp as sssp_on_mesh
+from pallas_kernels.sssp.mesh import sssp as sssp_on_mesh
 
 
 def gpus(count, kind):

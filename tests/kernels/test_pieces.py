@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels.rows.by_length import ByLength
 from pallas_kernels.rows.lanes import Lanes
+from pallas_kernels.rows.merge_path import ByLength
 from pallas_kernels.rows.pieces import RowsInPieces
 from pallas_kernels.rows.stream import Stream
 from pallas_kernels.simt.launch import launch

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.sssp.mesh.api import sssp as kernel
+from pallas_kernels.sssp.mesh import sssp as kernel
 
 from ..._core.derivatives import is_zero
 from ..._core.platforms import using

@@ -12,9 +12,9 @@ from jax.sharding import Mesh
 
 from pallas_kernels.layouts.ragged import LIMIT
 from pallas_kernels.products.spmm import Config, csr_spmm
+from pallas_kernels.products.spmm_mesh import CHUNK
+from pallas_kernels.products.spmm_mesh import row_sharded_spmm as row_sharded_kernel
 from pallas_kernels.products.spmm_mesh import spmm as kernel
-from pallas_kernels.products.spmm_row_sharded import CHUNK
-from pallas_kernels.products.spmm_row_sharded import row_sharded_spmm as row_sharded_kernel
 
 from ...sharding.exchange import Local, on_mesh
 from ...sharding.operation import one_kernel_refused, unasked

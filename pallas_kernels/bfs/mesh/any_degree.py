@@ -14,7 +14,7 @@ pushing its edges a second time changes nothing.
 Pull (only if the graph is symmetric: rows are columns): as on one device, with two copies of the
 bitmap of the visited, here of the places of all devices. A device writes each changed word of its
 own places to all devices. The bitmap is made from the levels before the first of several pulls.
-Scans stop after the last row with entries (`last_rows.py`): half of all places of R-MAT graphs.
+Scans stop after the last row with entries (`LastRows`): half of all places of R-MAT graphs.
 
 Cost of a level: the work of one device divided by the number of devices; a device barrier, some
 3 us; over the link 4 bytes for each message, at most n / 8 bytes for a pull. At the end a byte for
@@ -39,10 +39,8 @@ from ..any_degree import QUEUED, STAY_PULL
 from ..bottom_up import pull
 from ..problem import Problem as OneGPU
 from ..top_down import Tail, UnbufferedTail, collect
-from .bitmaps import OnMesh
-from .last_rows import LastRows
-from .levels import FAR, finish
 from .messages import CLAIMED, EDGES, MESSAGES, NEW, Inbox, Push
+from .places import FAR, LastRows, OnMesh, finish
 
 # A group of control words, of which 4 rotate: (ranges of the next queue, places claimed here, their
 # edges, messages sent, received places claimed). Group g begins at c.slots + GROUP * g.

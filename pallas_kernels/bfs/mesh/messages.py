@@ -6,7 +6,7 @@ from ...frontier import put
 from ...rows.flatten import flatten
 from ...simt.typed import one_by_one
 from ..top_down import append
-from .levels import FAR
+from .places import FAR
 
 LONG = 512  # a received place with more edges than this is pushed by all warps of the CTA
 STRIDES = 4  # strides of 32 edges whose loads are in flight together

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pallas_kernels.bfs.mesh.last_rows import LastRows
+from pallas_kernels.bfs.mesh.places import LastRows
 from pallas_kernels.simt.launch import launch
 
 PLACES = 5024

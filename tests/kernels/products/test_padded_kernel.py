@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from pallas_kernels.products.spmv_padded import padded_spmv
+from pallas_kernels.products.spmv import padded_spmv
 from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.test_lowering import lower

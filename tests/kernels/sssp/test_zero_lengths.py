@@ -7,7 +7,7 @@ import pytest
 from test_sssp_kernel import SMALL, check, search, symmetric_weights
 
 from pallas_kernels.layouts.lengths import prepare_sssp
-from pallas_kernels.sssp import any_degree, noted
+from pallas_kernels.sssp import any_degree, tree
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS
 
 
@@ -39,7 +39,7 @@ def test_no_queue_is_read_after_a_barrier_expired(monkeypatch, phase, symmetric)
 
     def expires(self, s, *words):
         found = barrier(self, s, *words)
-        s.ok = self.k.where(s.stage == noted.CHECK, 0, s.ok)
+        s.ok = self.k.where(s.stage == tree.CHECK, 0, s.ok)
         return found
 
     first, barrier = kernel.first_state, kernel.barrier

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from pallas_kernels.layouts.ragged import LIMIT
-from pallas_kernels.products.spmv import csr_spmv
-from pallas_kernels.products.spmv_padded import padded_spmv
+from pallas_kernels.products.spmv import csr_spmv, padded_spmv
 from pallas_kernels.products.spmv_tuples import csr_spmv_tuples
 from pallas_kernels.simt import scalar_jaxpr
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, TupleSemiring, is_near

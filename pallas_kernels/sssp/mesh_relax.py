@@ -1,4 +1,4 @@
-"""One round of `rounds.py`: lists the rows of the active places in pieces, then relaxes the pieces.
+"""One round of `mesh.py`: lists the rows of the active places in pieces, then relaxes the pieces.
 
 A place is pending if its label fell since its edges were last relaxed, and active if its label also
 lies within the bound of the round. Every device has a label for the places of all devices: the true
@@ -10,9 +10,9 @@ sent one by one as they fall: there are no message buffers.
 
 import functools
 
-from ...frontier import take_shares
-from ...rows.flatten import flatten
-from ...simt.typed import Several, one_by_one
+from ..frontier import take_shares
+from ..rows.flatten import flatten
+from ..simt.typed import Several, one_by_one
 
 INFINITY = 0x7F800000  # the bits of inf
 SPAN = 128  # edges of a piece at most
@@ -21,7 +21,7 @@ SHARE = 128  # places that share a flag: a vector of four for each lane
 GROUP = 4  # lanes with neighbouring vectors: their loads take whole sectors
 MAX_TAKEN = 8  # pieces that a warp takes at most in one step
 # words of a group of control words: pieces listed, pieces taken beyond the first share of each
-# warp, edges listed (in `rounds.py` a word more: LOW)
+# warp, edges listed (in `mesh.py` a word more: LOW)
 PIECES, TAKEN, EDGES = 0, 1, 2
 
 

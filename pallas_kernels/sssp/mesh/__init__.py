@@ -1,1 +1,0 @@
-"""Shortest paths over the rows of several GPUs, one launch on each."""

@@ -294,6 +294,7 @@ def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any)
 def _from_padded(row, col, data, shape, nse, dup, format):
     """From triplets whose padding is out of range; keeps their capacity and index dtype."""
     _check_format(format)
+    dup, values = as_monoid(dup, "dup"), None
     kept = row.dtype if row.dtype == np.int64 else None
     dtype = index_dtype_for(sizes=(*shape, nse), asked=kept)
     if is_concrete(row, col, data) and not on_accelerator(row, col, data):
@@ -302,10 +303,12 @@ def _from_padded(row, col, data, shape, nse, dup, format):
         slots = np.full(row.shape, nse, dtype)
         row, col, slots[inside], count = unique_host(row[inside], col[inside], shape, dtype)
         row, col = in_slots(row, nse, shape[0], dtype), in_slots(col, nse, shape[1], dtype)
+        values = joined_host(dup, np.asarray(data)[inside], slots[inside], count, nse)
     else:
         row, col, slots, count = unique_traced(row, col, shape, dtype)
         slots = jnp.where(slots < nse, slots, nse)
-    values = as_monoid(dup, "dup").segment_reduce(data, jnp.asarray(slots), nse)
+    if values is None:
+        values = dup.segment_reduce(data, jnp.asarray(slots), nse)
     coo = COO(values, row, col, jnp.asarray(count > nse), tuple(shape))
     A = as_format(coo, format)
     return noted(A, coo, slots, count) if is_concrete(slots) else A

@@ -300,6 +300,10 @@ def test_from_bcoo_and_bcsr():
         np.testing.assert_array_equal(dense[tuple(listed.indices.T)], listed.data)
     twice = jax_sparse.BCOO((jnp.ones(3), jnp.array([[1, 2], [0, 0], [1, 2]])), shape=(2, 3))
     assert jsp.io.from_bcoo(twice).todense().tolist() == [[1, 0, 0], [0, 0, 2]]
+    values = np.array([1e-42, -0.0, 7], np.float32)  # a sum with 0 would change both
+    places = jnp.array([[1, 2], [0, 0], [2, 3]])  # the last is padding
+    one = jsp.io.from_bcoo(jax_sparse.BCOO((jnp.asarray(values), places), shape=(2, 3))).trim()
+    assert np.asarray(one.data).tobytes() == values[[1, 0]].tobytes()
 
 
 def test_from_networkx():

@@ -68,7 +68,8 @@ def eccentricity(
     Args:
         G: a `Graph` from `prepare(A, for_="bfs")` or a square sparse matrix, A[i, j] the edge
             i -> j.
-        vertices: (k,) those asked for; None: all, -1 for ghosts of `pad`.
+        vertices: (k,) those asked for; None: all. Ghosts of `pad`, and traced ones out of range,
+            have -1 and take no part in the rest.
         backend: "cpu", "xla" or None.
         method: "native" (in C++, on a CPU), "words" (as `bfs` of several sources, elsewhere), or
             None for these.

@@ -72,7 +72,7 @@ def minimum_spanning_forest(
             largest, and `total` is NaN if it is needed).
         NotImplementedError: the form asked for cannot run; says why.
 
-    Differentiable in the weights: those of the forest have slope 1 in the total.
+    Differentiable in the weights: those of the forest have derivative 1 in the total.
 
     Cost: at most log2(n) rounds, a pass over the edges each; "ranks" also sorts them, "light_first"
     passes over the lightest, then over those between the trees that these make.

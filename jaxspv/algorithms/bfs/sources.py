@@ -15,6 +15,7 @@ from pallas_kernels.layouts.adjacency import Adjacency
 from ..._core.loops import while_going
 from ...formats.csr import sort_by
 from ...formats.offsets import search_rows
+from ...ops.products.common.product import Fold
 from ...ops.products.spmv.xla import csr_spmv
 from .xla import search, smallest_parents
 
@@ -67,8 +68,7 @@ def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
 
 def joined_words(indptr: Array, indices: Array, words: Array) -> Array:
     """For each row the union of the words of its columns."""
-    how = {"mul": lambda _, word: word, "combine": lax.bitwise_or, "identity": 0, "scatter": None}
-    return csr_spmv(indptr, indices, 1, words, **how)
+    return csr_spmv(indptr, indices, 1, words, Fold(lambda _, word: word, lax.bitwise_or, 0))
 
 
 def _search(graph: Adjacency, sources: Array, parents: bool) -> tuple[Array, Array | None]:

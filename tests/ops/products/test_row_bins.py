@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxspv as jsp
+from jaxspv.ops.products.common.product import Fold
 from jaxspv.ops.products.row_layouts import bins
 from jaxspv.ops.products.row_layouts.plan import GPU, Tuning
 from jaxspv.ops.products.spmv import xla
@@ -43,7 +44,8 @@ def random_csr(rng, n_rows, n_cols, mean, dtype=np.float32):
     return indptr, indices, data
 
 
-SPMV = jax.jit(bins.spmv, static_argnames=("mul", "combine", "identity"))
+SPMV = jax.jit(bins.spmv, static_argnames="fold")
+SUMS = Fold(jnp.multiply, jnp.add, 0)
 
 
 def by_rows(indptr, indices, data, x, mul, add, identity):
@@ -65,7 +67,7 @@ def test_semirings(name, tuning):
     x = rng.integers(-4, 5, 23).astype(dtype)
     layout = bins.build(indptr, indices, (37, 23), tuning=tuning)
     values = layout.arrange(jnp.asarray(data))
-    y = SPMV(layout, values, x, mul=mul, combine=add, identity=identity)
+    y = SPMV(layout, values, x, Fold(mul, add, identity))
     expected = by_rows(indptr, indices, data, x, np_mul, np_add, identity)
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
     assert y.dtype == dtype
@@ -88,7 +90,7 @@ def test_random_shapes_capacity_and_tunings(seed, n_rows, n_cols, mean, spare, t
     layout = bins.build(indptr, indices_padded, (n_rows, n_cols), tuning=tuning)
     x = rng.integers(-4, 5, n_cols).astype(np.float32)
     values = layout.arrange(jnp.asarray(data_padded))
-    y = SPMV(layout, values, x, mul=jnp.multiply, combine=jnp.add, identity=0)
+    y = SPMV(layout, values, x, SUMS)
     expected = scipy.sparse.csr_matrix((data, indices, indptr), (n_rows, n_cols)) @ x
     np.testing.assert_array_equal(y, expected)
 
@@ -101,9 +103,7 @@ def test_values_of_one_row_do_not_reach_another(tuning):
     data[indptr[30]] = np.nan
     x = rng.integers(1, 5, 40).astype(np.float32)
     layout = bins.build(indptr, indices, (50, 40), tuning=tuning)
-    y = SPMV(
-        layout, layout.arrange(jnp.asarray(data)), x, mul=jnp.multiply, combine=jnp.add, identity=0
-    )
+    y = SPMV(layout, layout.arrange(jnp.asarray(data)), x, SUMS)
     expected = by_rows(indptr, indices, data, x, np.multiply, np.add, 0)
     np.testing.assert_array_equal(y, expected)
     assert np.isfinite(y).sum() >= 48
@@ -118,7 +118,7 @@ def test_padding_values_change_nothing(poison):
     values = layout.arrange(jnp.asarray(data))
     padding = layout.columns == 60
     assert padding.any()
-    run = functools.partial(SPMV, mul=jnp.multiply, combine=jnp.add, identity=0)
+    run = functools.partial(SPMV, fold=SUMS)
     poisoned = run(layout, jnp.where(padding, poison, values), x)
     np.testing.assert_array_equal(poisoned, run(layout, values, x))
 
@@ -131,7 +131,7 @@ def test_values_may_be_traced():
 
     @jax.jit
     def total(data):
-        y = SPMV(layout, layout.arrange(data), x, mul=jnp.multiply, combine=jnp.add, identity=0)
+        y = SPMV(layout, layout.arrange(data), x, SUMS)
         return y.sum()
 
     np.testing.assert_array_equal(jax.grad(total)(jnp.asarray(data)), x[indices])
@@ -153,7 +153,7 @@ def test_every_kind_of_rows(kind, tuning, by_degree):
     data, x = rng.integers(-4, 5, len(indices)).astype(np.float32), rng.integers(-4, 5, 50)
     layout = bins.build(indptr, indices, (60, 50), by_degree=by_degree, tuning=TUNINGS[tuning])
     values = layout.arrange(jnp.asarray(data))
-    y = SPMV(layout, values, x.astype(np.float32), mul=jnp.multiply, combine=jnp.add, identity=0)
+    y = SPMV(layout, values, x.astype(np.float32), SUMS)
     count = indptr[-1]
     want = scipy.sparse.csr_matrix((data[:count], indices[:count], indptr), (60, 50)) @ x
     np.testing.assert_array_equal(y, want)
@@ -173,12 +173,11 @@ def test_columns_numbered_by_degree_change_no_result():
     rng = np.random.default_rng(11)
     indptr, indices, data = random_csr(rng, 60, 50, 9)
     x = rng.integers(-4, 5, 50).astype(np.float32)
-    kwargs = dict(mul=jnp.multiply, combine=jnp.add, identity=0)
     results = []
     for by_degree in (True, False):
         layout = bins.build(indptr, indices, (60, 50), by_degree=by_degree)
         assert (layout.order is not None) == by_degree
-        results.append(SPMV(layout, layout.arrange(jnp.asarray(data)), x, **kwargs))
+        results.append(SPMV(layout, layout.arrange(jnp.asarray(data)), x, SUMS))
     np.testing.assert_array_equal(*results)
     layout = bins.build(indptr, indices, (60, 50), by_degree=True)
     degree = np.bincount(indices, minlength=50)[layout.order]
@@ -202,7 +201,7 @@ def test_one_bin_in_the_order_of_the_rows_needs_no_place():
     layout = bins.build(indptr, indices, (2_000, 2_000))
     assert layout.place is None
     values = layout.arrange(jnp.ones(len(indices)))
-    count = SPMV(layout, values, jnp.zeros(2_000), mul=lambda a, x: a, combine=jnp.add, identity=0)
+    count = SPMV(layout, values, jnp.zeros(2_000), Fold(lambda a, x: a, jnp.add, 0))
     np.testing.assert_array_equal(count, length)
 
 
@@ -217,8 +216,7 @@ def test_little_padding_on_a_power_law(tuning):
     assert layout.slots <= 1.25 * length.sum() + spare
 
 
-FOLD = ("mul", "combine", "identity")
-CSR_SPMV = jax.jit(xla.csr_spmv, static_argnames=(*FOLD, "scatter"))
+CSR_SPMV = jax.jit(xla.csr_spmv, static_argnames=("how", "scatter"))
 SCATTERS = {"plus_times": "add", "min_plus": "min", "max_times": "max"}
 
 
@@ -235,9 +233,8 @@ def test_bare_csr(name, way):
     expected = by_rows(indptr, indices, data, x, np_mul, np_add, identity)
     data = np.concatenate([data, np.full(6, np.nan).astype(dtype)])
     indices = np.concatenate([indices, np.full(6, 23, np.int32)])
-    fold = {"mul": mul, "combine": add, "identity": identity}
     scatter = SCATTERS[name] if way == "scatter" else None
-    y = CSR_SPMV(indptr, indices, data, x, scatter=scatter, **fold)
+    y = CSR_SPMV(indptr, indices, data, x, Fold(mul, add, identity), scatter=scatter)
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
     assert y.dtype == dtype
 
@@ -252,14 +249,11 @@ def test_bare_csr_small_shapes_and_batches(n_rows, nse, scatter):
     indices = rng.integers(0, 4, nse).astype(np.int32)
     data = rng.integers(1, 5, nse).astype(np.float32)
     x = rng.integers(1, 5, (4, 2)).astype(np.float32)
-    kwargs = dict(mul=jnp.multiply, combine=jnp.add, identity=0)
-    y = CSR_SPMV(indptr, indices, data, x, scatter=scatter, **kwargs)
+    y = CSR_SPMV(indptr, indices, data, x, SUMS, scatter=scatter)
     used = indptr[-1]
     expected = scipy.sparse.csr_matrix((data[:used], indices[:used], indptr), (n_rows, 4)) @ x
     np.testing.assert_array_equal(y, expected)
-    np.testing.assert_array_equal(
-        CSR_SPMV(indptr, indices, data, x[:, 0], **kwargs), expected[:, 0]
-    )
+    np.testing.assert_array_equal(CSR_SPMV(indptr, indices, data, x[:, 0], SUMS), expected[:, 0])
 
 
 def test_values_put_into_bins_are_perturbed_in_that_trace_alone(monkeypatch):

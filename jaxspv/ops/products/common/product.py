@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -99,6 +100,15 @@ def safe(data: Array, valid: Array, fill: int = 0) -> Array:
     1 where derivatives follow: x / 0 has none, and masking one that is infinite leaves a NaN.
     """
     return jnp.where(valid, data, jnp.asarray(fill, data.dtype))
+
+
+class Fold(NamedTuple):
+    """How products are made and joined, for what folds dense blocks of them: `mul(a, x)`, `combine`
+    and its identity, of the dtype that `mul` gives."""
+
+    mul: Callable[[Any, Any], Any]
+    combine: Callable[..., Any]
+    identity: Any
 
 
 class Factors(NamedTuple):

@@ -24,6 +24,7 @@ from jax import lax
 from pallas_kernels.layouts.ragged import module_of, of_numbers, program
 
 from ...._core.pytree import pytree_dataclass, static
+from ..common.product import Fold
 from .plan import GPU, Bin, Tuning, arranged, bins_of, blocks_of, column_order, levels_for, sizes
 
 SKEWED_FROM = 2**17  # columns: an x of so many does not fit into an L1
@@ -108,33 +109,25 @@ def _read(data, starts, bins):
     return blocks_of(starts, bins, lambda start, slot: data[xp.minimum(start + slot, last)])
 
 
-def spmv(
-    layout: RowBins,
-    values: jax.Array,
-    x: jax.Array,
-    *,
-    mul: Callable[[Any, Any], Any],
-    combine: Callable[[Any, Any], Any],
-    identity: Any,
-) -> jax.Array:
+def spmv(layout: RowBins, values: jax.Array, x: jax.Array, fold: Fold) -> jax.Array:
     """y[i] = combine over the entries j of row i of mul(A[i, j], x[j]).
 
-    values: (slots,) in the order of the layout (`RowBins.arrange`). x: (n_cols,). identity: that of
-    `combine` in the dtype `mul` returns. Returns (n_rows,). Traceable in values and x; O(slots).
+    values: (slots,) in the order of the layout (`RowBins.arrange`). x: (n_cols,). Returns
+    (n_rows,). Traceable in values and x; O(slots).
     """
     n_cols = layout.shape[1]
     if layout.order is not None:
         x = take_inside(x, layout.order)
-    one = jax.eval_shape(mul, *(jax.ShapeDtypeStruct((1,), v.dtype) for v in (values, x)))
-    identity = jnp.asarray(identity, one.dtype)
+    one = jax.eval_shape(fold.mul, *(jax.ShapeDtypeStruct((1,), v.dtype) for v in (values, x)))
+    identity = jnp.asarray(fold.identity, one.dtype)
 
     def terms(position: slice, block: tuple[int, ...], full: bool) -> jax.Array:
         columns = layout.columns[position].reshape(block)
         read = take_inside(x, columns if full else jnp.minimum(columns, n_cols - 1))
-        product = jnp.broadcast_to(mul(values[position].reshape(block), read), block)
+        product = jnp.broadcast_to(fold.mul(values[position].reshape(block), read), block)
         return product if full else jnp.where(columns < n_cols, product, identity)
 
-    results = _fold(layout.bins[0], terms, combine, identity)
+    results = _fold(layout.bins[0], terms, fold.combine, identity)
     empty = identity.reshape(1)
     finished = list(results)
     for inputs, bins in zip(layout.folds, layout.bins[1:], strict=True):
@@ -143,7 +136,7 @@ def spmv(
         def partial_results(position, block, full, inputs=inputs, below=below):
             return take_inside(below, inputs[position].reshape(block))
 
-        results = _fold(bins, partial_results, combine, identity)
+        results = _fold(bins, partial_results, fold.combine, identity)
         finished += results
     if layout.place is None:
         return jnp.concatenate(finished) if finished else empty[:0]

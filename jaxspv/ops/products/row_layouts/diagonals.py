@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +23,7 @@ from ...._core.platforms import situation
 from ...._core.pytree import is_concrete, pytree_dataclass, static, transient
 from ....formats import CSR
 from ....formats.choose import FILLED, FILLED_ON_CPU, MOST_DIAGONALS, on_diagonals
+from ..common.product import Fold
 
 SAMPLE = 1024  # rows that are looked at before all are
 TOGETHER, ODD_FROM = 64, 16
@@ -113,14 +112,7 @@ def _used(A: CSR) -> np.ndarray:
     return np.flatnonzero(seen)
 
 
-def spmv(
-    D: Diagonals,
-    x: Array,
-    *,
-    mul: Callable[[Any, Any], Any],
-    combine: Callable[[Any, Any], Any],
-    identity: Any,
-) -> Array:
+def spmv(D: Diagonals, x: Array, how: Fold) -> Array:
     """y (rows,) of x (n,): fused loops over shifted slices of x. Traceable in values and x.
 
     A loop takes `TOGETHER` diagonals at most: with more, XLA holds too many intermediates. With
@@ -137,12 +129,13 @@ def spmv(
 
         def term(k):
             at = before + D.offsets[k]
-            term = mul(D.values[k * m : k * m + size], padded[at : at + size])
+            term = how.mul(D.values[k * m : k * m + size], padded[at : at + size])
             here = (words[k // 32] >> U32(k % 32)) & 1 != 0
-            return jnp.where(here[:size], term, jnp.asarray(identity, term.dtype))
+            return jnp.where(here[:size], term, jnp.asarray(how.identity, term.dtype))
 
         def fold(so_far, some):
-            return functools.reduce(combine, [*lax.optimization_barrier(so_far), *map(term, some)])
+            parts = *lax.optimization_barrier(so_far), *map(term, some)
+            return functools.reduce(how.combine, parts)
 
         y = []
         for some in parts:

@@ -151,11 +151,11 @@ def _pieces(semiring, A, X, transposed, *, flip):
     """Rows in pieces of fixed width, joined by row."""
     dtype = result_dtype(semiring, A, X, flip)
     A, X = widened(A.asformat("csr"), X, dtype)
-    fold = fold_of(semiring, A, X, flip)
+    how = fold_of(semiring, A, X, flip)
     scatter = semiring.add.scatter(result_dtype(semiring, A, X, flip))
 
     def run(X):
-        return csr_spmv(A.indptr, A.indices, A.data, X, scatter=scatter, **fold)
+        return csr_spmv(A.indptr, A.indices, A.data, X, how, scatter=scatter)
 
     pieces = A.shape[0] + A.nse // piece_width(A.shape[0], A.nse)
     return by_columns(run, X, max(pieces, A.nse // 4)).astype(dtype)

@@ -19,6 +19,7 @@ from ....native import bind
 from ....native.codes import codes, refused
 from ..common.product import (
     Factors,
+    Fold,
     Pairs,
     computed_dtype,
     is_bilinear,
@@ -124,21 +125,6 @@ def widened(A, X, dtype):
     return A, X
 
 
-def added_in_float32(run):
-    """`run`, whose products in a narrower float are made and added in float32, rounded once."""
-
-    @functools.wraps(run)
-    def wide(semiring, A, x, rows, *, flip):
-        if semiring.mul.position is not None:
-            return run(semiring, A, x, rows, flip=flip)
-        dtype = result_dtype(semiring, A, x, flip)
-        A, x = widened(A, x, dtype)
-        rows = jax.tree.map(lambda v: in_float32(v) if hasattr(v, "dtype") else v, rows)
-        return run(semiring, A, x, rows, flip=flip).astype(dtype)
-
-    return wide
-
-
 def no_fold(semiring, A) -> str | None:
     """Why no form that pads with the identity serves."""
     if semiring.mul.position is not None:
@@ -163,18 +149,28 @@ def _arranged(kind, otherwise: str):
 
 
 def register(name: str, columns=None, **how):
-    """Decorator: enters a form. vmap over x alone: one product with the matrix of all vectors; else
-    by JAX's vmap of `columns`, the form itself by default."""
+    """Decorator: enters a form. Products in a float narrower than float32 are made and added in
+    that, and rounded once. vmap over x alone: one product with the matrix of all vectors; else by
+    JAX's vmap of `columns`, the form itself by default."""
 
     def add(run):
+        @functools.wraps(run)
+        def wide(semiring, A, x, rows, *, flip):
+            if semiring.mul.position is not None:
+                return run(semiring, A, x, rows, flip=flip)
+            dtype = result_dtype(semiring, A, x, flip)
+            A, x = widened(A, x, dtype)
+            rows = jax.tree.map(lambda v: in_float32(v) if hasattr(v, "dtype") else v, rows)
+            return run(semiring, A, x, rows, flip=flip).astype(dtype)
+
         def batched(axis_size, in_batched, semiring, A, x, rows, *, flip):
             if any(jax.tree.leaves((in_batched[0], in_batched[1], in_batched[3]))):
-                one = columns or run
+                one = columns or wide
                 return vmapped(one, axis_size, in_batched, semiring, A, x, rows, flip=flip)
             Y = spmm(semiring, A, jnp.moveaxis(x, 0, -1), None, flip=flip)
             return jnp.moveaxis(Y, -1, 0)
 
-        return op.register(name, batched=batched, **how)(run)
+        return op.register(name, batched=batched, **how)(wide)
 
     return add
 
@@ -184,36 +180,32 @@ _NO_BINS = "the rows are not arranged in bins: `prepare(A, for_=...)`"
 
 
 @register("diagonals", refuse=_arranged(Diagonals, _NO_DIAGONALS))
-@added_in_float32
 def by_diagonals(semiring, A, x, rows, *, flip):
     """Shifted slices of x times the diagonals: no gather. `prepare` only."""
-    return diagonals.spmv(rows, x, **fold_of(semiring, A, x, flip))
+    return diagonals.spmv(rows, x, fold_of(semiring, A, x, flip))
 
 
 @register("row_bins", refuse=_arranged(Rows, _NO_BINS))
-@added_in_float32
 def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
-    return bins.spmv(rows.bins, rows.values, x, **fold_of(semiring, A, x, flip))
+    return bins.spmv(rows.bins, rows.values, x, fold_of(semiring, A, x, flip))
 
 
 def fold_of(semiring, A, x, flip):
-    """`mul`, `combine` and `identity` of a product, for what folds dense blocks of terms."""
     dtype = result_dtype(semiring, A, x, flip)
-    return {
-        "mul": multiply_values(semiring, flip),
-        "combine": lambda u, v: semiring.add.op(u, v).astype(dtype),
-        "identity": semiring.add.identity_of(dtype)[()],
-    }
+
+    def combine(u, v):
+        return semiring.add.op(u, v).astype(dtype)
+
+    return Fold(multiply_values(semiring, flip), combine, semiring.add.identity_of(dtype)[()])
 
 
 @register("pieces", refuse=lambda semiring, A, *_, **__: no_rows(A) or no_fold(semiring, A))
-@added_in_float32
 def pieces(semiring, A, x, rows, *, flip):
     """A bare CSR: rows in pieces of fixed width, joined by row."""
     scatter = semiring.add.scatter(result_dtype(semiring, A, x, flip))
-    fold = fold_of(semiring, A, x, flip)
-    return csr_spmv(A.indptr, A.indices, A.data, x, scatter=scatter, **fold)
+    how = fold_of(semiring, A, x, flip)
+    return csr_spmv(A.indptr, A.indices, A.data, x, how, scatter=scatter)
 
 
 def _stored_by_column(semiring, A, x, rows, *, flip) -> str | None:
@@ -225,24 +217,20 @@ def _stored_by_column(semiring, A, x, rows, *, flip) -> str | None:
 
 
 @register("ell", refuse=serves(ELL, reads="rows that are padded", refuse=_stored_by_column))
-@added_in_float32
 def ell(semiring, A, x, rows, *, flip):
     """Rows of one width, reduced along their positions."""
-    return ell_spmv(A.indices, A.data, x, A.shape[0], **fold_of(semiring, A, x, flip))
+    return ell_spmv(A.indices, A.data, x, A.shape[0], fold_of(semiring, A, x, flip))
 
 
 @register("sell", refuse=serves(SELL, reads="rows that are padded", refuse=_stored_by_column))
-@added_in_float32
 def sell(semiring, A, x, rows, *, flip):
     """Slices of rows, reduced along their positions, then put back in the order of the rows."""
-    means = fold_of(semiring, A, x, flip)
     combine = functools.partial(semiring.add.segment_reduce, sorted=True)
-    means |= {"combine": combine}
-    return sell_spmv(A.indices, A.data, (A.slices(), A.order), x, A.shape[0], **means)
+    how = fold_of(semiring, A, x, flip)._replace(combine=combine)
+    return sell_spmv(A.indices, A.data, (A.slices(), A.order), x, A.shape[0], how)
 
 
 @register("segments")
-@added_in_float32
 def segments(semiring, A, x, rows, *, flip):
     """One product a slot, joined by row: a gather and a segmented reduction of nse terms."""
     out, inner = A.rowcol()
@@ -263,7 +251,6 @@ def _not_native(semiring, A, x, rows, *, flip) -> str | None:
 
 
 @register("native", backend="cpu", refuse=_not_native)
-@added_in_float32
 def _native(semiring, A, x, rows, *, flip):
     """By rows, each in the order of its entries; the entries of columns are scattered."""
     handler = "spmv" if A.compressed == 0 else "spmv_transposed"

@@ -14,7 +14,6 @@ Cost: at most nse + n_rows * width slots read, n_rows + nse / width values scatt
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ...._core.reductions import ROUNDED, fold, sum_in_double
-from ..common.product import take
+from ..common.product import Fold, take
 from ..row_layouts.bins import take_inside
 
 UNROLL = 8  # pieces up to this width are folded by an unrolled chain, wider ones by lax.reduce
@@ -38,29 +37,20 @@ def piece_width(n_rows: int, nse: int) -> int:
 
 
 def csr_spmv(
-    indptr: jax.Array,
-    indices: jax.Array,
-    data: Any,
-    x: jax.Array,
-    *,
-    mul: Callable[[Any, Any], Any],
-    combine: Callable[[Any, Any], Any],
-    identity: Any,
-    scatter: str | None = None,
-) -> jax.Array:
+    indptr: Array, indices: Array, data: Any, x: Array, how: Fold, *, scatter: str | None = None
+) -> Array:
     """y[i] = combine over the entries j of row i of mul(A[i, j], x[j]); everything may be traced.
 
     indptr: (n_rows + 1,). indices: (nse,); entries from indptr[-1] on are padding and change
     nothing. data: (nse,), or a scalar that every entry has. x: (n_cols,) or (n_cols, B).
-    identity: that of `combine` in the dtype `mul` returns. scatter: the name under which
-    `.at[]` has the addition if the backend does it fast, else None.
+    scatter: the name under which `.at[]` has the addition if the backend does it fast, else None.
     Returns (n_rows,) or (n_rows, B).
     """
     n_rows, nse, batch = indptr.shape[0] - 1, indices.shape[0], x.shape[1:]
     data = jnp.asarray(data)
     if nse == 0 or n_rows == 0:
-        out = jax.eval_shape(mul, jax.ShapeDtypeStruct((1,), data.dtype), x[:1])
-        return jnp.full((n_rows, *batch), identity, out.dtype)
+        out = jax.eval_shape(how.mul, jax.ShapeDtypeStruct((1,), data.dtype), x[:1])
+        return jnp.full((n_rows, *batch), how.identity, out.dtype)
     width = piece_width(n_rows, nse)
     indptr = indptr.astype(indices.dtype)
     row, begin, end, pieces_end = _pieces(indptr, n_rows + nse // width, width)
@@ -71,22 +61,22 @@ def csr_spmv(
         value = take_inside(data, index) if data.ndim else data
         value = value.reshape(value.shape + (1,) * (entry.ndim + len(batch) - value.ndim))
         shape = entry.shape + batch
-        product = mul(jnp.broadcast_to(value, shape), take_inside(x, column))
+        product = how.mul(jnp.broadcast_to(value, shape), take_inside(x, column))
         present = (entry < end).reshape(entry.shape + (1,) * len(batch))
-        return jnp.where(present, product, jnp.asarray(identity, product.dtype))
+        return jnp.where(present, product, jnp.asarray(how.identity, product.dtype))
 
     if width <= UNROLL:
-        folded = functools.reduce(combine, [term(begin + k, end) for k in range(width)])
+        folded = functools.reduce(how.combine, [term(begin + k, end) for k in range(width)])
     else:
         block = term(begin[:, None] + jnp.arange(width, dtype=begin.dtype), end[:, None])
-        folded = lax.reduce(block, jnp.asarray(identity, block.dtype), combine, (1,))
+        folded = lax.reduce(block, jnp.asarray(how.identity, block.dtype), how.combine, (1,))
     if scatter is not None and row.shape[0] <= MOST_SCATTERED:
         if scatter == "add" and folded.dtype in ROUNDED:
             return sum_in_double(folded, row, n_rows)
         # No indices_are_sorted: on a GPU it makes the scatter up to ten times slower.
-        y = jnp.full((n_rows, *batch), identity, folded.dtype)
+        y = jnp.full((n_rows, *batch), how.identity, folded.dtype)
         return getattr(y.at[row], scatter)(folded, mode="drop")
-    return _fold_pieces(folded, row, pieces_end, combine, identity)
+    return _fold_pieces(folded, row, pieces_end, how)
 
 
 def _pieces(indptr: jax.Array, capacity: int, width: int) -> tuple[jax.Array, ...]:
@@ -105,9 +95,7 @@ def _pieces(indptr: jax.Array, capacity: int, width: int) -> tuple[jax.Array, ..
     return *lax.optimization_barrier((row, begin, end)), pieces_end
 
 
-def _fold_pieces(
-    folded: jax.Array, row: jax.Array, pieces_end: jax.Array, combine: Callable, identity: Any
-) -> jax.Array:
+def _fold_pieces(folded: Array, row: Array, pieces_end: Array, how: Fold) -> Array:
     """Fold the pieces of each row onto its first one by doubling [Hillis and Steele, 1986]. After
     the step of stride s the first piece holds the fold of the first 2 s pieces of its row; the
     number of steps is log2 of the most pieces a row has, a traced number."""
@@ -120,7 +108,7 @@ def _fold_pieces(
         stride, partial = state
         other = jnp.minimum(place + stride, capacity - 1)
         same = (take_inside(row, other) == row) & (place + stride < capacity)
-        both = combine(partial, take_inside(partial, other))
+        both = how.combine(partial, take_inside(partial, other))
         return 2 * stride, jnp.where(same.reshape(-1, *trailing), both, partial)
 
     most = jnp.max(pieces)
@@ -128,59 +116,42 @@ def _fold_pieces(
     _, folded = lax.while_loop(lambda state: state[0] < most, step, state)
     first = jnp.minimum(pieces_end - pieces, capacity - 1)
     y = take_inside(folded, first)
-    return jnp.where((pieces > 0).reshape(-1, *trailing), y, jnp.asarray(identity, y.dtype))
+    return jnp.where((pieces > 0).reshape(-1, *trailing), y, jnp.asarray(how.identity, y.dtype))
 
 
 MOST_UNROLLED = 64  # positions up to so many are folded by an unrolled chain
 
 
-def ell_spmv(
-    indices: Array,
-    data: Array,
-    x: Array,
-    rows: int,
-    *,
-    mul: Callable[[Any, Any], Any],
-    combine: Callable[[Any, Any], Any],
-    identity: Any,
-) -> Array:
+def ell_spmv(indices: Array, data: Array, x: Array, rows: int, how: Fold) -> Array:
     """indices, data: (width * rows,), position by position; x: (n,) or (n, B) -> (rows, ...)."""
-    terms = _terms(indices.reshape(-1, rows), data, x, mul, identity)
+    terms = _terms(indices.reshape(-1, rows), data, x, how)
     if terms.shape[0] > MOST_UNROLLED:
-        return fold(combine, terms, (0,), identity)
-    return functools.reduce(combine, terms)  # a reduction over the first axis is slow on a CPU
+        return fold(how.combine, terms, (0,), how.identity)
+    return functools.reduce(how.combine, terms)  # a reduction over the first axis is slow on a CPU
 
 
 def sell_spmv(
-    indices: Array,
-    data: Array,
-    slices: tuple[Array, Array],
-    x: Array,
-    rows: int,
-    *,
-    mul: Callable[[Any, Any], Any],
-    combine: Callable[[Array, Array, int], Array],
-    identity: Any,
+    indices: Array, data: Array, slices: tuple[Array, Array], x: Array, rows: int, how: Fold
 ) -> Array:
     """As `ell_spmv` for slices: the slice (groups,) of each group of C slots, order (slices * C,).
 
-    combine(terms (groups,), slice of each, slices): the addition by segments, for one lane.
+    how.combine(terms (groups,), slice of each, slices): the addition by segments, for one lane.
     """
     slice_of, order = slices
     slots, groups = indices.shape[0], slice_of.shape[0]
-    terms = _terms(indices.reshape(groups, slots // groups), data, x, mul, identity)
+    terms = _terms(indices.reshape(groups, slots // groups), data, x, how)
     lanes = terms.reshape(groups, -1)
     count = order.shape[0] * groups // slots
-    combined = jax.vmap(lambda lane: combine(lane, slice_of, count), 1, 1)(lanes)
-    y = jnp.full((rows, *x.shape[1:]), jnp.asarray(identity, terms.dtype))
+    combined = jax.vmap(lambda lane: how.combine(lane, slice_of, count), 1, 1)(lanes)
+    y = jnp.full((rows, *x.shape[1:]), jnp.asarray(how.identity, terms.dtype))
     return y.at[order].set(combined.reshape(-1, *x.shape[1:]), mode="drop")
 
 
-def _terms(index: Array, data: Array, x: Array, mul: Callable, identity: Any) -> Array:
+def _terms(index: Array, data: Array, x: Array, how: Fold) -> Array:
     """(*index.shape, *batch): the product of every slot, the identity in padding."""
     n, ones = x.shape[0], (1,) * (x.ndim - 1)
     read = take(x, jnp.minimum(index, n - 1))
     value = jnp.broadcast_to(data.reshape(*index.shape, *ones), read.shape)
-    term = mul(value, read)
+    term = how.mul(value, read)
     valid = (index < n).reshape(*index.shape, *ones)
-    return jnp.where(valid, term, jnp.asarray(identity, term.dtype))
+    return jnp.where(valid, term, jnp.asarray(how.identity, term.dtype))

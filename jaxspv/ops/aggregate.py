@@ -18,7 +18,7 @@ from .._core.reductions import in_float32 as wide
 from ..algebra.monoids import Monoid, as_monoid, logaddexp, max_, min_, plus
 from ..formats import SparseMatrix
 from ..shapes import Matrix, Number, Shaped
-from .reduce import broadcast_rows, joined, lines_of
+from .reduce import broadcast_rows, checked_axis, joined, lines_of
 from .write_rule.call import matrix
 from .write_rule.entries import take
 
@@ -61,7 +61,7 @@ def aggregate(
     ([2.0, 0.0], [3.0, -1.0])
     """
     A = matrix("A", A)
-    axis = _checked_axis(axis)
+    axis = checked_axis(axis, optional=False)
     if isinstance(how, str) and how in STATISTICS:
         add = _MONOIDS.get(how, plus)
     else:
@@ -100,13 +100,7 @@ def softmax(A: Matrix, *, axis: int = 1) -> Any:
     A = matrix("A", A)
     if not jnp.issubdtype(A.dtype, jnp.floating):
         raise TypeError(f"`softmax` takes floats; got {A.dtype}: use `A.astype(float)`.")
-    return _softmax(with_pattern(A), _checked_axis(axis))
-
-
-def _checked_axis(axis: Any) -> int:
-    if isinstance(axis, bool) or axis not in (0, 1, -1, -2):
-        raise ValueError(f"`axis` must be 0 or 1; got {axis!r}.")
-    return axis % 2
+    return _softmax(with_pattern(A), checked_axis(axis, optional=False))
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4))

@@ -97,13 +97,16 @@ def reduce(
     return total.astype(given.dtype)
 
 
-def checked_axis(axis: Any, ndim: int = 2) -> int | None:
-    """The axis that vanishes: None, or 0 or 1 of a matrix. Raises ValueError: it is none of
+def checked_axis(axis: Any, ndim: int = 2, optional: bool = True) -> Any:
+    """The axis that vanishes: 0 or 1 of a matrix, or None. Raises ValueError: it is none of
     these."""
+    if axis is None and optional:
+        return None
     whole = isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
-    if axis is not None and (not whole or axis not in (0, 1, -1, -2) or ndim == 1):
-        raise ValueError(f"`axis` must be None, or 0 or 1 for a matrix; got {axis!r}.")
-    return None if axis is None else int(axis) % 2
+    if not whole or axis not in (0, 1, -1, -2) or ndim == 1:
+        right = "None, or 0 or 1 for a matrix" if optional else "0 or 1"
+        raise ValueError(f"`axis` must be {right}; got {axis!r}.")
+    return int(axis) % 2
 
 
 def _reduce_axis(A, add, *, axis) -> Dense | Entries:

@@ -21,7 +21,7 @@ from ...sharding.exchange import Local, filled, on_mesh
 from ...sharding.graph import ShardedGraph
 from ...sharding.operation import explicit_mesh, is_row_sharded, mesh_op, placed, refused, whole
 from ..apply import applied, bound
-from ..reduce import checked_axis
+from ..reduce import checked_axis, lines_of
 from ..tuples.mesh import multiply as of_tuples
 from ..write_rule.call import Dense, Options, as_operand_mask, call
 from .mxm.api import mxm
@@ -245,10 +245,8 @@ reduce_op.register("collectives")(_reduced)
 
 def _lines(local: Local, axis: int) -> tuple[Array, int, Callable[..., Array]]:
     """The row (axis 1) or column of each entry, their extent, how pieces of them are added up."""
-    (row, col), (rows, cols) = local.block.rowcol(), local.part.block_shape
-    if axis == 1:
-        return row, rows, local.fold_rows
-    return jnp.where(row < rows, col, cols), cols, local.fold_cols
+    at, extent, _ = lines_of(local.block, axis)
+    return at, extent, local.fold_rows if axis == 1 else local.fold_cols
 
 
 def _valid(local: Local, axis: int) -> Array:

@@ -22,6 +22,7 @@ from .. import assign as _assign
 from .. import ewise as _ewise
 from .. import extract as _extract
 from .. import structure as _structure
+from ..products.common.product import entry_rows
 from ..reduce import checked_axis
 from ..write_rule.call import Options, call, format_of
 from ..write_rule.entries import entries_of
@@ -161,9 +162,7 @@ def reduce(A, add, *, axis=None, **options):
     y = reduction(add, A, axis=axis)
     if axis is None:
         return y
-    kept = 1 - axis
-    rows = A.places.rowcol()[kept]
-    present = jnp.zeros(A.shape[kept], bool).at[rows].set(True, mode="drop")
+    present = entry_rows(A.places if axis else A.places.T)
     return write(present_elements(y, present, A), Options(**options))
 
 

@@ -17,6 +17,7 @@ from ...algebra.masks import check_mask
 from ...formats import COO
 from ...formats.tuples import Tuples
 from ..products.common.expand import edge_slots, select_runs
+from ..products.common.product import entry_rows
 from ..write_rule.call import Options
 from ..write_rule.write import as_accum
 from . import operations as _cpu  # noqa: F401  registers its form
@@ -127,8 +128,7 @@ def _with_columns(A, B, semiring, options: Options, backend: Backend | None) -> 
 def _written_dense(y: Any, A: Tuples, fill: Any, options: Options) -> Any:
     mask, accum, out = check_mask(options.mask, A.shape[:1]), options.accum, options.out
     if out is not None and accum is not None:
-        present = jnp.zeros(A.shape[0], bool).at[A.places.rowcol()[0]].set(True, mode="drop")
-        y = choose(present, Each(as_accum(accum))(out, y), out)
+        y = choose(entry_rows(A.places), Each(as_accum(accum))(out, y), out)
     if mask is None:
         return y
     return choose(mask.allowed(), y, fill if out is None or options.replace else out)

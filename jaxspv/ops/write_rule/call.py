@@ -26,7 +26,7 @@ from ...formats import SparseMatrix
 from ...formats.base import ours
 from ...formats.stored import Stored, in_slots, narrow
 from ...graph import Graph, linked
-from .entries import entries_of, keep
+from .entries import entries_of
 from .write import PLAIN, Options, as_accum, write_matrix, write_vector
 
 
@@ -115,12 +115,10 @@ def _steps(given, *, rule, named, how):
 def _write(T, options, fill, how):
     if len(T.shape) == 2:
         return write_matrix(T, options, None if options.out is not None else how.format)
-    if not isinstance(T, Dense):
-        return write_vector(T, options, fill)
+    values, present = T if isinstance(T, Dense) else (T, None)
     if options.out is None and not how.dense:
-        e = entries_of(T.values)
-        return write_vector(e if T.present is None else keep(e, T.present), options)
-    return write_vector(T.values, options, fill, T.present)
+        values = entries_of(values)
+    return write_vector(values, options, fill, present)
 
 
 def as_out(x: Any) -> Any:

@@ -20,7 +20,7 @@ from ...._core.reductions import gather, is_narrow
 from ...._core.tuples import take as take
 from ....algebra import operators
 from ....algebra.monoids import Monoid, plus
-from ....algebra.semirings import Semiring, plus_times
+from ....algebra.semirings import Semiring
 from ....formats import SparseMatrix
 from ....formats.csr import joined as _joined
 
@@ -316,9 +316,3 @@ def bare(A: Any) -> Any:
     """The pattern of A; its values are placeholders that are never read."""
     slots = (*A.overflow.shape, A.nse) if hasattr(A.overflow, "shape") else (A.nse,)
     return dataclasses.replace(A, data=np.zeros(slots, bool)) if A.takes_arrays else A
-
-
-def dots(A: Any, W: Array, X: Array) -> Array:
-    """`<W_i, X_j>` at the entries, of arrays of two dtypes in that of the result of a product."""
-    dtype = jnp.promote_types(W.dtype, X.dtype)
-    return sddmm(plus_times, bare(A), W.astype(dtype), X.astype(dtype)).astype(X.dtype)

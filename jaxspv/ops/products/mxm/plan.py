@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -219,28 +218,28 @@ class _Work:
         self.dots = no_dots(*call.operands) is None
         self.sizes: dict[Any, Any] = _sizes_of(call)
 
-    def _on_device(self, what: str) -> int:
+    def _counted(self, what: str) -> int:
         if what not in self.sizes:
-            A, B, mask = self.call.without_values
-            counts = count_on_device(A, B, mask if self.dots else None)
-            self.sizes.update(zip(("products", "searches"), counts, strict=True))
+            operands: Any = self.call.without_values
+            A, B, mask = operands
+            if self.gpu:
+                counts = count_on_device(A, B, mask if self.dots else None)
+                self.sizes.update(zip(("products", "searches"), counts, strict=True))
+            else:
+                with known_while_tracing():
+                    products = what == "products"
+                    found = count_on_host(A, B) if products else searches_on_host(A, B, mask)
+                self.sizes[what] = found
         return self.sizes[what]
 
-    @functools.cached_property
+    @property
     def products(self) -> int:
-        if self.gpu:
-            return self._on_device("products")
-        return count_on_host(*self.call.without_values[:2])
+        return self._counted("products")
 
-    @functools.cached_property
+    @property
     def searches(self) -> int | None:
         """The number of searches of "dot"; None where it refuses."""
-        if self.gpu or not self.dots:
-            return self._on_device("searches") if self.dots else None
-        A, B, mask = self.call.without_values
-        assert mask is not None  # else dots are refused
-        with known_while_tracing():
-            return searches_on_host(A, B, mask)
+        return self._counted("searches") if self.dots else None
 
 
 def _is_allowed(kind: Backend, asked: Backend | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,15 +28,6 @@ from ...write_rule.write import as_accum, write_vector
 from ..common.product import computed_dtype, entry_rows, joined, positions_as
 from ..common.product import spmm as op
 from .xla import no_dense_fold, register, result_dtype, widened
-
-
-class _How(NamedTuple):
-    """The static options of a product; flip: the array is the first operand."""
-
-    method: str
-    backend: Backend | None
-    replace: bool
-    flip: bool
 
 
 def multiply(
@@ -62,13 +53,14 @@ def multiply(
         raise ValueError(f"`method` must be one of {sorted(names)} for an array; got {method!r}.")
     if isinstance(options.out, Stored):
         raise TypeError(f"`out` must be an array, as X is; got {type(options.out).__name__}.")
-    how = _How(method, backend, bool(options.replace), flip)
+    how: dict[str, Any] = {"method": None if method == "auto" else method, "backend": backend}
+    how |= {"flip": flip, "replace": bool(options.replace)}
     out = None if options.out is None else array_of("out", options.out)
-    mask, accum = as_operand_mask(options.mask), as_accum(options.accum)
-    operands = M, X, transposed, semiring, mask, accum, out
+    write = as_operand_mask(options.mask), as_accum(options.accum), out
+    operands = M, X, transposed, semiring, write
     if backend == "pallas" and not on_gpu(M):  # the operation says so
-        return _traced(*operands, how=how)
-    return one_program(_traced, *operands, how=how)
+        return _traced(*operands, **how)
+    return one_program(_traced, *operands, **how)
 
 
 def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, SparseMatrix | None]:
@@ -88,20 +80,17 @@ def _operand(A: Any, flip: bool) -> tuple[SparseMatrix, SparseMatrix | None]:
     return M, M.T if M.compressed == 1 else None
 
 
-def _traced(M, X, transposed, semiring, mask, accum, out, *, how: _How) -> Array:
+def _traced(M, X, transposed, semiring, write, *, replace, flip, **asked) -> Array:
     """With the array as (l, k): leading axes are columns too."""
     semiring = positions_as(semiring, index_dtype_for(M))
     M, transposed = narrowed("a product", M, transposed)
-    inner = -1 if how.flip else -2
+    inner = -1 if flip else -2
     columns = jnp.moveaxis(X, inner, 0)
     shape = (M.shape[0], *columns.shape[1:])
-    method = None if how.method == "auto" else how.method
     columns = columns.reshape(X.shape[inner], math.prod(columns.shape[1:]))
-    asked: dict[str, Any] = {"backend": how.backend, "method": method}
-    Y = op(semiring, M, columns, transposed, flip=how.flip, **asked)
+    Y = op(semiring, M, columns, transposed, flip=flip, **asked)
     Y = jnp.moveaxis(Y.reshape(shape), 0, inner)
-    options = Options(mask, accum, out, how.replace)
-    return written(Y, semiring, options, lambda: entry_rows(M), how.flip)
+    return written(Y, semiring, Options(*write, replace=replace), lambda: entry_rows(M), flip)
 
 
 def written(

@@ -21,7 +21,7 @@ from ...._core.batching import vmapped
 from ...._core.derivatives import dense_tangent, is_zero
 from ...._core.operation import Operation, typed
 from ....algebra.semirings import plus_times
-from ..common.product import dots, is_bilinear, product, result_dtype, safe, take
+from ..common.product import bare, is_bilinear, product, result_dtype, safe, sddmm, take
 from ..common.product import spmm as op
 from ..spmv import api as spmv
 from ..spmv.api import fold_of, widened
@@ -67,7 +67,7 @@ def _push(A, X, d, V, transposed):
 def _pull(W, A, X, d, V, transposed):
     """The cotangents of `_push`: dots of two rows at each entry, a product with the transpose."""
     steady = _steady(A)
-    by_values = None if d is None else dots(steady, W, X)
+    by_values = None if d is None else sddmm(plus_times, bare(steady), W, X)
     by_X = None
     if V is not None:  # by the rows of the transpose, if they are prepared
         back = steady.T if transposed is None else transposed

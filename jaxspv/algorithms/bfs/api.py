@@ -25,13 +25,12 @@ from ...until import Until, check_until
 from ..common.edges import beyond_places, no_edges
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished
-from . import native
 from . import tiles as tiles
-from .sources import SOURCES, in_words, of_each, search_sources
 from .tiles import TileRule
-from .xla import search, smallest_parents
+from .xla import SOURCES, in_words, of_each, search, search_sources, smallest_parents
 
 UNTIL = ("reached", "unchanged", "max_iterations")
+KINDS = (*UNTIL, "or", "and")  # by their numbers in `until.h`
 
 
 @result_tuple
@@ -201,8 +200,27 @@ def _persistent(graph, source, until, *, parents, deterministic, bounds):
 @op.register("native", backend="cpu", refuse=bind.refused, batched=_together)
 def _native(graph, source, until, *, parents, deterministic, bounds):
     """Direction-optimizing, in C++."""
-    found = native.search(graph, source, until, parents=parents, deterministic=deterministic)
-    return BFS(*found, jnp.int32(0))
+    out, inn = graph.out, graph.out if graph.symmetric else graph.inn
+    back = out if inn is None else inn
+    numbers = typed(jnp.int32, graph.n)
+    levels, tree, count = bind.call(
+        "bfs",
+        (numbers, numbers if parents else typed(jnp.int32, 0), typed(jnp.int32)),
+        *(out.indptr, out.indices, back.indptr, back.indices),
+        jnp.asarray(source, jnp.int32),
+        _as_numbers(until),
+        pulls=inn is not None,
+        deterministic=deterministic,
+    )
+    return BFS(levels, tree if parents else None, count, jnp.int32(0))
+
+
+def _as_numbers(until: Until | None) -> Array | np.ndarray:
+    """(k, 2) int32: a condition in postfix order, as pairs of a kind and a value."""
+    if until is None:
+        return np.zeros((0, 2), np.int32)
+    rows = [(KINDS.index(kind), 0 if v is None else v) for kind, v in until.postfix()]
+    return jnp.stack([jnp.stack([jnp.asarray(v, jnp.int32) for v in row]) for row in rows])
 
 
 @op.register("levels", batched=_together)
@@ -274,8 +292,11 @@ def _persistent_sources(graph, sources, *, parents, deterministic):
 @many.register("native", backend="cpu", refuse=bind.refused, batched=_sources_separately)
 def _native_sources(graph, sources, *, parents, deterministic):
     """A bit a source, 64 sources a word, in C++."""
-    found = native.search_sources(graph, sources, parents=parents, deterministic=deterministic)
-    return _of_levels(*found)
+    out, rows = graph.out, typed(jnp.int32, sources.shape[0], graph.n)
+    results = rows, rows if parents else typed(jnp.int32, 0, 0)
+    operands = out.indptr, out.indices, sources.astype(jnp.int32)
+    levels, tree = bind.call("bfs_sources", results, *operands, deterministic=deterministic)
+    return _of_levels(levels, tree if parents else None)
 
 
 @many.register("bitmask", batched=_sources_separately)

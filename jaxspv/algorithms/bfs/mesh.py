@@ -22,7 +22,7 @@ from ..common.mesh import pulled_by, reached_by
 from ..common.sources import check_source
 from ..common.status import finished
 from .api import BFS, UNTIL
-from .sources import in_words, joined_words, word_levels
+from .xla import in_words, joined_words, word_levels
 
 THIN = 8  # entries a vertex: such graphs (grids, roads) have many levels of few edges
 NO_VERTEX = np.int32(np.iinfo(np.int32).max)

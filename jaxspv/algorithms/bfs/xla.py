@@ -1,17 +1,25 @@
-"""BFS one level at a time, the edges of its frontier in chunks: on every platform."""
+"""BFS on every platform: the edges of a frontier in chunks, or a bit a source, 32 a word."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from pallas_kernels.layouts.adjacency import Adjacency
 
+from ..._core.loops import while_going
+from ...formats.csr import sort_by
 from ...formats.offsets import search_rows
+from ...ops.products.common.product import Fold
+from ...ops.products.spmv.xla import csr_spmv
 from ..common.frontier import Edges, Queue, append, distinct_or_dropped, for_edges, one_of_each
+
+SOURCES = 32  # a word
 
 
 def smallest_parents(indptr: Array, indices: Array, source: Array, levels: Array) -> Array:
@@ -107,3 +115,95 @@ def _levels(graph: Adjacency, start: tuple[Array, State], stop: Stop | None):
 
     depth, s = lax.while_loop(going, level, start)
     return depth + (size(s) > 0), s
+
+
+# ---- Several sources together ----
+
+
+def search_sources(
+    graph: Adjacency, sources: Array, *, parents: bool = True
+) -> tuple[Array, Array | None]:
+    """Breadth-first search from every one of `sources`, which may be out of range.
+
+    Every level combines the words of all in-neighbours by `or`: O(nse) a level, no atomics. Words
+    of 32 sources come one after the other.
+
+    Args:
+        graph: as for `search`; with its in-edges, or they are made here by a sort.
+        sources: (count,) int32.
+        parents: whether to compute them, the smallest of several, static.
+
+    Returns:
+        levels (count, n) int32, -1 where unreached; parents the same, or None.
+    """
+    n = graph.n
+    if n == 0 or graph.indices.shape[0] == 0:
+        return lax.map(lambda source: search(graph, source, parents=parents)[:2], sources)
+    if graph.in_indices is None:
+        tail = search_rows(graph.indptr, graph.indices.shape[0])
+        ends, slots = sort_by(jnp.where(tail < n, graph.indices, n), n)
+        graph = graph._replace(in_indptr=ends, in_indices=tail[slots])
+    return in_words(lambda some: _search(graph, some, parents), sources, n)
+
+
+def in_words(search: Callable[[Array], Any], sources: Array, n: int) -> Any:
+    """`search(sources)` where it takes at most 32 of them: words of 32 after each other.
+
+    A leaf of the result has a row for each source, or is one number for all of a word.
+    """
+    count = sources.shape[0]
+    if 0 < count <= SOURCES:
+        result = search(sources)
+    else:
+        words = max(-(-count // SOURCES), 1)
+        padded = jnp.pad(sources, (0, words * SOURCES - count), constant_values=n)
+        result = lax.map(search, padded.reshape(words, SOURCES))
+        result = jax.tree.map(
+            lambda v: lax.collapse(v, 0, 2)[:count] if v.ndim > 1 else jnp.max(v), result
+        )
+    return jax.tree.map(lambda v: v if v.ndim else jnp.broadcast_to(v, (count,)), result)
+
+
+def joined_words(indptr: Array, indices: Array, words: Array) -> Array:
+    """For each row the union of the words of its columns."""
+    return csr_spmv(indptr, indices, 1, words, Fold(lambda _, word: word, lax.bitwise_or, 0))
+
+
+def _search(graph: Adjacency, sources: Array, parents: bool) -> tuple[Array, Array | None]:
+    indptr, indices = graph.in_indptr, graph.in_indices
+    assert indptr is not None and indices is not None
+    at_source = jnp.arange(graph.n, dtype=jnp.int32) == sources[:, None]
+    levels = word_levels(functools.partial(joined_words, indptr, indices), at_source)
+    tree = of_each(smallest_parents, graph, sources, levels) if parents else None
+    return levels, tree
+
+
+def word_levels(
+    joined: Callable[[Array], Array],
+    at_source: Array,
+    some: Callable[[Array], Array] = lambda words: jnp.any(words != 0),
+) -> Array:
+    """(count, n) levels from all sources in one traversal.
+
+    Args:
+        joined: from a word of each vertex to the union of those of its in-neighbours.
+        at_source: (count, n) bool.
+        some: whether a bit is set in some word.
+    """
+    bit = jnp.uint32(1) << jnp.arange(at_source.shape[0], dtype=jnp.uint32)[:, None]
+
+    def step(c):
+        depth, words, seen, levels, _ = c
+        words = joined(words) & ~seen
+        levels = jnp.where(words & bit != 0, depth + 1, levels)
+        return depth + 1, words, seen | words, levels, some(words)
+
+    words = jnp.sum(jnp.where(at_source, bit, 0), axis=0, dtype=jnp.uint32)
+    levels = jnp.where(at_source, jnp.int32(0), jnp.int32(-1))
+    first = jnp.int32(0), words, words, levels, some(words)
+    return while_going(step, first)[3]
+
+
+def of_each(rule: Callable[..., Array], graph: Adjacency, sources: Array, levels: Array) -> Array:
+    """The parents of every source by a rule of `parents`."""
+    return lax.map(lambda c: rule(*graph[:2], *c), (sources, levels))

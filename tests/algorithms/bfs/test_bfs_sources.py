@@ -7,7 +7,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms.bfs.sources import search_sources
+from jaxspv.algorithms.bfs.xla import search_sources
 from pallas_kernels.layouts.adjacency import Adjacency
 
 

@@ -40,7 +40,7 @@ from sharded_calls import (
 )
 
 import jaxspv as jsp
-from jaxspv.algorithms.common import mesh as push
+from jaxspv.algorithms.bfs import mesh as push
 
 RNG = np.random.default_rng(0)
 MESHES = {  # shape, names of the axes, spec

@@ -15,12 +15,13 @@ from ..._core.derivatives import is_zero
 from ..._core.platforms import using
 from ..._core.pytree import is_concrete
 from ...algebra.monoids import min_, plus
+from ...formats import CSR
 from ...sharding.exchange import Local, mine, on_mesh
 from ...sharding.graph import ShardedGraph
 from ...sharding.operation import extreme_weights, mesh_op
 from ...until import check_until, iteration_limit
-from ..bfs.mesh import NO_VERTEX, least_tail, not_in_one_launch, search, smallest_parents
-from ..common.mesh import relaxed
+from ..bfs.mesh import NO_VERTEX, least_tail, not_in_one_launch, over_rows, search, smallest_parents
+from ..common.frontier import Edges
 from ..common.sources import check_source
 from ..common.status import finished, without_negative_cycle
 from .api import SSSP, UNTIL
@@ -63,6 +64,21 @@ def width_of(local: Local) -> tuple[Array, Array]:
     if jnp.issubdtype(data.dtype, jnp.integer):
         width = jnp.maximum(width, 1)
     return width.astype(data.dtype), negative > 0
+
+
+def relaxed(block: CSR, lengths: Array, top: Array, low_memory: bool = False) -> Array:
+    """(columns,) least `lengths[row] + value` over the entries of the rows below `top`.
+
+    low_memory: process the entries in chunks.
+    """
+    extent = block.shape[1]
+
+    def relax(best, edges: Edges):
+        v = block.indices.at[edges.slot].get(mode="clip")
+        value = extend(lengths[edges.tail], block.data.at[edges.slot].get(mode="clip"))
+        return best.at[jnp.where(edges.valid, v, extent)].min(value, mode="drop")
+
+    return over_rows(block, lengths < top, jnp.full(extent, top), relax, low_memory)
 
 
 def lengths_of(

@@ -46,7 +46,7 @@ try:
     from .algorithms.communities.label_propagation import label_propagation as label_propagation
     from .algorithms.communities.louvain import louvain as louvain
     from .algorithms.communities.modularity import modularity as modularity
-    from .algorithms.components.api import connected_components as connected_components
+    from .algorithms.components import connected_components as connected_components
     from .algorithms.connectivity.bipartite import bipartition as bipartition
     from .algorithms.connectivity.bipartite import is_bipartite as is_bipartite
     from .algorithms.connectivity.cores import core_number as core_number
@@ -79,7 +79,7 @@ try:
     from .algorithms.sssp.api import sssp as sssp
     from .algorithms.trees.forest import minimum_spanning_forest as minimum_spanning_forest
     from .algorithms.trees.rooted import spanning_tree as spanning_tree
-    from .algorithms.triangles.api import triangle_count as triangle_count
+    from .algorithms.triangles import triangle_count as triangle_count
     from .autodiff import grad as grad
     from .autodiff import value_and_grad as value_and_grad
     from .checking import check as check

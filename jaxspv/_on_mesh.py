@@ -1,10 +1,10 @@
 """The functions that run on a sharded graph; imported when one is first called."""
 
 from .algorithms.bfs.mesh import sharded_bfs
-from .algorithms.components.mesh import sharded_connected_components
+from .algorithms.components import sharded_connected_components
 from .algorithms.pagerank.mesh import sharded_pagerank
 from .algorithms.sssp.mesh import sharded_sssp
-from .algorithms.triangles.mesh import sharded_triangle_count
+from .algorithms.triangles import sharded_triangle_count
 from .ops.products import mesh
 from .ops.tuples import mesh as mesh_of_tuples
 

@@ -7,7 +7,7 @@ from .algorithms.centrality.spectral import Hits as Hits
 from .algorithms.centrality.spectral import Scores as Scores
 from .algorithms.communities.label_propagation import LabelPropagation as LabelPropagation
 from .algorithms.communities.louvain import Communities as Communities
-from .algorithms.components.api import Components as Components
+from .algorithms.components import Components as Components
 from .algorithms.connectivity.bipartite import Bipartition as Bipartition
 from .algorithms.connectivity.cores import CoreNumbers as CoreNumbers
 from .algorithms.connectivity.strong import StrongComponents as StrongComponents
@@ -27,6 +27,6 @@ from .algorithms.soft_sssp import SoftSSSP as SoftSSSP
 from .algorithms.sssp.api import SSSP as SSSP
 from .algorithms.trees.forest import SpanningForest as SpanningForest
 from .algorithms.trees.rooted import SpanningTree as SpanningTree
-from .algorithms.triangles.api import Triangles as Triangles
+from .algorithms.triangles import Triangles as Triangles
 from .formats.choose import FormatChoice as FormatChoice
 from .learning.sampling.neighbors import Neighbors as Neighbors

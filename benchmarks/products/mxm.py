@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import jaxspv as jsp
-from jaxspv.algorithms.triangles.api import upward_edges
+from jaxspv.algorithms.triangles import upward_edges
 
 from .. import baselines
 from ..harness import Candidate, blocking, chained, jitted, measure, preparation

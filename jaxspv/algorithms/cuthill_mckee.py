@@ -14,7 +14,7 @@ from ..native import bind
 from ..shapes import Int, Matrix
 from .common.edges import degrees_without_loops, endpoints_of
 from .common.undirected import undirected
-from .components.api import connected_components
+from .components import connected_components
 from .fixpoint.api import fixpoint
 
 

@@ -19,11 +19,11 @@ from ..algorithms.centrality.betweenness import betweenness_centrality
 from ..algorithms.common.sources import path_to
 from ..algorithms.common.status import NegativeCycleError
 from ..algorithms.communities.louvain import louvain
-from ..algorithms.components.api import connected_components
+from ..algorithms.components import connected_components
 from ..algorithms.connectivity.cores import core_number
 from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp
-from ..algorithms.triangles.api import triangle_count
+from ..algorithms.triangles import triangle_count
 from ..formats import SparseMatrix
 from ..graph import Graph, prepare
 from ..interop.labels import symmetry

@@ -219,7 +219,7 @@ def quick():
 def one_launch():
     """The kernels of all devices, interpreted together: pushed, pulled, both; who may take them."""
     from jaxspv.algorithms.bfs.mesh import BFSConfig, one_launch
-    from jaxspv.algorithms.components.mesh import one_launch as components
+    from jaxspv.algorithms.components import one_launch as components
     from jaxspv.algorithms.pagerank.mesh import one_launch as pagerank
     from jaxspv.ops.products.mesh_gpu import one_launch as multiply
     from pallas_kernels.bfs.mesh import levels

@@ -21,7 +21,7 @@ from ...shapes import Float, Matrix
 from ..common.edges import degrees_without_loops, endpoints_of, kept, vertices_of
 from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
-from ..triangles.api import of_vertices
+from ..triangles import of_vertices
 
 
 @reaching

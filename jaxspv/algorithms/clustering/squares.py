@@ -17,7 +17,7 @@ from ...shapes import Float, Matrix
 from ..common.derivatives import constant
 from ..common.edges import degrees_without_loops, endpoints_of
 from ..common.undirected import undirected
-from ..triangles.api import of_vertices
+from ..triangles import of_vertices
 from .trusses import k_truss
 
 TOGETHER = 32  # vertices of a batch

@@ -12,7 +12,7 @@ from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ...graph import Graph, as_graph
 from ...shapes import Bool, Int, Matrix
-from ..components.api import connected_components
+from ..components import connected_components
 
 
 @result_tuple

@@ -16,7 +16,7 @@ from ...native import bind
 from ...shapes import Int, Matrix
 from ..common.edges import endpoints_of
 from ..common.status import finished
-from ..components.api import connected_components, named_components
+from ..components import connected_components, named_components
 
 
 @result_tuple

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 
-from ...algorithms.components.api import connected_components as components_of
+from ...algorithms.components import connected_components as components_of
 from ...algorithms.connectivity.bipartite import bipartition
 from ...algorithms.connectivity.strong import strongly_connected_components as strong_of
 from ...algorithms.trees.forest import minimum_spanning_forest

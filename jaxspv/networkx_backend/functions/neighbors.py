@@ -13,7 +13,7 @@ import numpy as np
 from ...algebra.masks import structure
 from ...algebra.operators import times
 from ...algebra.semirings import plus_times
-from ...algorithms.triangles.api import of_vertices
+from ...algorithms.triangles import of_vertices
 from ...formats import CSR
 from ...graph import Graph
 from ...ops.ewise import ewise_mult

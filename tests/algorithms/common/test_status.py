@@ -6,7 +6,7 @@ import pytest
 
 import jaxspv as jsp
 from jaxspv.algorithms.common import status
-from jaxspv.algorithms.components.api import Components
+from jaxspv.algorithms.components import Components
 
 pytestmark = pytest.mark.fast
 

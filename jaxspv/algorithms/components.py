@@ -1,22 +1,24 @@
-"""Connected components: the weak ones, each named by its smallest vertex."""
+"""Connected components: the weak ones, each named by its smallest vertex; on a mesh too."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
-from ..._core.loops import while_going
-from ..._core.operation import Operation, typed
-from ..._core.operations.overload import overloadable
-from ..._core.platforms import Backend
-from ..._core.pytree import result_tuple
-from ...graph import Graph, as_graph
-from ...native import bind
-from ...shapes import Int, Matrix
-from ..common.edges import endpoints_of, no_edges
-from ..common.status import finished
+from .._core.loops import while_going
+from .._core.operation import Operation, typed
+from .._core.operations.overload import overloadable
+from .._core.platforms import Backend, using
+from .._core.pytree import result_tuple
+from ..graph import Graph, as_graph
+from ..native import bind
+from ..shapes import Int, Matrix
+from ..sharding.exchange import Local, on_mesh
+from ..sharding.operation import mesh_op, one_kernel_refused
+from .common.edges import endpoints_of, no_edges
+from .common.status import finished
 
 
 @result_tuple
@@ -149,3 +151,57 @@ def counted(labels: Array, status: Array) -> Components:
     """The result of labels that are the least vertices of their components."""
     own = labels == jnp.arange(labels.shape[0], dtype=jnp.int32)
     return Components(labels, jnp.sum(own, dtype=jnp.int32), status)
+
+
+# ---- Of a sharded graph ----
+
+
+def _labels(local: Local) -> Array:
+    """(n,) labels, replicated: each device hooks along its entries until nothing changes, then the
+    minimum over the devices is taken, until that changes nothing either.
+
+    Labels only fall, and the label of v is a vertex of its component. At the end the two endpoints
+    of every entry have one label, hence that of the smallest vertex.
+    """
+    n = local.part.n
+    tail, head = local.endpoints()
+
+    def own_round(state):
+        return hooked(state[0], tail, head)
+
+    def common_round(state):
+        before, _ = state
+        own, _ = while_going(own_round, (before, jnp.asarray(True)))
+        new = lax.pmin(own, local.part.axes)
+        return new, jnp.any(new != before)
+
+    start = (jnp.arange(n, dtype=jnp.int32), jnp.asarray(n > 0))
+    return while_going(common_round, start)[0]
+
+
+on_mesh_op = mesh_op("connected_components")
+
+
+@on_mesh_op.register("collectives")
+def _rounds(G):
+    """A round is a minimum of n labels over devices; few rounds, as each is locally complete."""
+    return counted(on_mesh(_labels, G), jnp.int32(0))
+
+
+def sharded_connected_components(G, *, backend=None, method=None):
+    with using(backend):
+        return finished(on_mesh_op(G, backend=backend, method=method), "connected_components")
+
+
+@on_mesh_op.register("one_launch", backend="pallas", refuse=one_kernel_refused)
+def one_launch(G, **options):
+    """Forests of all devices are joined inside the kernel. options: of the kernel."""
+    from pallas_kernels.components.mesh import components as kernel
+
+    def body(local: Local):
+        part, block = local.part, local.block
+        graph = block.indptr, block.indices, local.positions
+        how = {"axes": part.axes, "symmetric": G.symmetric, **options}
+        return kernel(*graph, **how)
+
+    return counted(*on_mesh(body, G))

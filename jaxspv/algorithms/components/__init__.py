@@ -1,1 +1,0 @@
-"""Weakly connected components: the public call and its forms."""

@@ -1,1 +1,0 @@
-"""Triangle counting: the public call and its form on a mesh."""

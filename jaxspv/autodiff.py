@@ -55,34 +55,27 @@ def value_and_grad(
         where = [k % len(args) for k in asked]
         chosen, whole = jax.tree.flatten([args[i] for i in where], is_leaf=_is_graph)
         matrices = [Graph(x.out, symmetric=x.symmetric) if _is_graph(x) else x for x in chosen]
-        leaves, tree = jax.tree.flatten(matrices)
-        dtypes = map(jnp.result_type, leaves)
-        inexact = [k for k, dtype in enumerate(dtypes) if jnp.issubdtype(dtype, jnp.inexact)]
-        if not inexact:
+        live = jax.tree.map(lambda x: x if _has_gradient(x) else None, matrices)
+        if not jax.tree.leaves(live):
             kinds = ", ".join(type(args[i]).__name__ for i in where)
             raise TypeError(
                 f"none of the arguments to differentiate (`argnums`={argnums}: {kinds}) has a "
                 "floating-point leaf; make one with `astype`."
             )
 
-        def inner(values):
-            merged = list(leaves)
-            for k, value in zip(inexact, values, strict=True):
-                merged[k] = value
+        def inner(live):
+            merged = jax.tree.map(lambda x, v: x if v is None else v, matrices, live)
             given = [
                 dataclasses.replace(old, out=new.out) if _is_graph(old) else new
-                for old, new in zip(chosen, jax.tree.unflatten(tree, merged), strict=True)
+                for old, new in zip(chosen, merged, strict=True)
             ]
             full = list(args)
             for i, arg in zip(where, jax.tree.unflatten(whole, given), strict=True):
                 full[i] = arg
             return fn(*full, **kwargs)
 
-        value, cotangents = jax.value_and_grad(inner, has_aux=has_aux)([leaves[k] for k in inexact])
-        spread: list[Any] = [None] * len(leaves)
-        for k, cotangent in zip(inexact, cotangents, strict=True):
-            spread[k] = cotangent
-        grads = jax.tree.unflatten(whole, jax.tree.unflatten(tree, spread))
+        value, grads = jax.value_and_grad(inner, has_aux=has_aux)(live)
+        grads = jax.tree.unflatten(whole, grads)
         return value, grads[0] if single else tuple(grads)
 
     return wrapped
@@ -109,3 +102,7 @@ def grad(
 
 def _is_graph(node: Any) -> bool:
     return isinstance(node, Graph)
+
+
+def _has_gradient(leaf: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)

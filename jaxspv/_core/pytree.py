@@ -64,7 +64,7 @@ def pytree_dataclass(cls: type[_T]) -> type[_T]:
             cls,
             serialized_name=_serialized_name(cls),
             serialize_auxdata=_written(cls.__name__),
-            deserialize_auxdata=lambda text: _tuples(json.loads(bytes(text))),
+            deserialize_auxdata=lambda text: in_tuples(json.loads(bytes(text))),
         )
     return cls
 
@@ -181,8 +181,9 @@ def _written(name: str) -> Callable[[Any], bytes]:
     return write
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def in_tuples(value: Any) -> Any:
+    """Lists, as JSON has them, as tuples."""
+    return tuple(map(in_tuples, value)) if isinstance(value, list) else value
 
 
 def result_tuple(cls: type[_T]) -> type[_T]:

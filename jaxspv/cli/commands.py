@@ -58,7 +58,12 @@ def _tune(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _info(args: argparse.Namespace) -> dict[str, Any]:
-    report = _described(args.file, open_graph(args)) if args.file else _installed(args.version)
+    if args.file:
+        report = _described(args.file, open_graph(args))
+    else:
+        devices = ", ".join(sorted({device.device_kind for device in jax.devices()}))
+        report = {"python": platform.python_version(), "jaxspv": args.version}
+        report |= {"jax": jax.__version__, "backend": jax.default_backend(), "devices": devices}
     kernels = bind.refused() or "C++"
     return {**report, "compilation_cache": cache_folder(), "kernels_on_cpus": kernels}
 
@@ -104,12 +109,6 @@ def _described(name: str, A: SparseMatrix) -> dict[str, Any]:
             "weak_components": int(components),
         }
     return report
-
-
-def _installed(version: str) -> dict[str, Any]:
-    devices = sorted({device.device_kind for device in jax.devices()})
-    versions = {"python": platform.python_version(), "jaxspv": version, "jax": jax.__version__}
-    return {**versions, "backend": jax.default_backend(), "devices": ", ".join(devices)}
 
 
 def _convert(args: argparse.Namespace) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from ..algebra.monoids import min_
 from ..checking import check
 from ..construct.from_arrays import from_edges
 from ..explaining import explain
-from ..formats import SparseMatrix
 from ..graph import Graph, prepare
 from ..io.matrix_market import mirrored
 from .opening import open_graph, vertex_of
@@ -60,7 +59,11 @@ class Run:
             raise ValueError(f"`--repeat` must be at least 1; got {args.repeat}.")
         check_output(getattr(args, "output", None))
         self.args, A = args, open_graph(args)
-        self.A = _both_directions(A) if getattr(args, "undirected", False) else A
+        if getattr(args, "undirected", False):  # the minimum where both directions are stored
+            coo = A.to_scipy().tocoo()
+            edges = mirrored(coo.row, coo.col, coo.data, "symmetric")
+            A = from_edges(*edges, shape=A.shape, dup=min_, format=A.format)
+        self.A = A
         self.preparing, self.G = timed(lambda: prepare(self.A, for_=purposes), 0, "preparing")
 
     def edges(self, of: np.ndarray | None = None) -> int:
@@ -129,13 +132,6 @@ class Run:
             "jax": jax.__version__,
             "plan": str(self.plan),
         }
-
-
-def _both_directions(A: SparseMatrix) -> SparseMatrix:
-    """Every entry and its mirror image; the minimum where both are stored."""
-    coo = A.to_scipy().tocoo()
-    edges = mirrored(coo.row, coo.col, coo.data, "symmetric")
-    return from_edges(*edges, shape=A.shape, dup=min_, format=A.format)
 
 
 def reached_edges(G: Graph, reached: np.ndarray) -> int:

@@ -7,6 +7,7 @@ where nothing is compiled) and JAX (one program on an accelerator, where nothing
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -21,13 +22,6 @@ from .._core.pytree import is_concrete
 _S = TypeVar("_S")
 Promises = list[tuple[str, Any]]
 STATICS = ("shape", "nse", "sorted", "unique", "nt", "C", "transposed")
-
-
-class Arrays:
-    """The arrays of an object and what is static of it, under their names."""
-
-    def __init__(self, **fields: Any):
-        self.__dict__.update(fields)
 
 
 def check(
@@ -64,7 +58,7 @@ def check(
         one = {name: array[place] for name, array in arrays.items()} if batch else arrays
         if all(map(by_numpy, one.values())):
             host = {name: np.asarray(array) for name, array in one.items()}
-            broken = _numbered(promises(Arrays(**host, **static), np))
+            broken = _numbered(promises(types.SimpleNamespace(**host, **static), np))
         else:
             broken = _on_device(promises, tuple(sorted(static.items())), one)
         for (_, message), failed in jax.device_get(broken).items():
@@ -75,22 +69,21 @@ def check(
     return x
 
 
-def check_places(x: _S) -> _S:
+def check_places(x: Any) -> Any:
     """`x`, if the places that its pointers, already checked, lead to are in range and distinct.
     Raises ValueError: they are not."""
-    if np.shape(x.overflow):  # pyright: ignore[reportAttributeAccessIssue]
-        for place in np.ndindex(np.shape(x.overflow)):  # pyright: ignore
+    if np.shape(x.overflow):
+        for place in np.ndindex(np.shape(x.overflow)):
             check_places(jax.tree.map(lambda leaf, at=place: leaf[at], x))
         return x
-    row, col = jax.jit(type(x).rowcol)(x)  # pyright: ignore[reportAttributeAccessIssue]
-    places = Arrays(row=row, col=col, shape=x.shape, nse=x.nse, sorted=False, unique=x.unique)  # pyright: ignore
-    check(x, ("row", "col"), of_pairs, owner=places)
-    return x
+    row, col = jax.jit(type(x).rowcol)(x)
+    own = {"shape": x.shape, "nse": x.nse, "unique": x.unique, "sorted": False}
+    return check(x, ("row", "col"), of_pairs, owner=types.SimpleNamespace(row=row, col=col, **own))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _on_device(promises, static, arrays):
-    return _numbered(promises(Arrays(**arrays, **dict(static)), jnp))
+    return _numbered(promises(types.SimpleNamespace(**arrays, **dict(static)), jnp))
 
 
 def _numbered(promises: Promises) -> dict[tuple[int, str], Any]:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its modules are imported when they are first used
 
-from .._core.pytree import is_concrete
+from .._core.pytree import in_tuples, is_concrete
 from ..algebra.monoids import Monoid, plus
 from ..construct.edges import in_dtype, narrow
 from ..construct.from_arrays import from_edges, from_scipy
@@ -22,6 +22,7 @@ from ..formats import FORMATS, STRUCTURES, SparseMatrix
 from ..formats.stored import Stored
 from ..formats.tiled.bit_tiled import Words
 from ..formats.vector import SparseVector
+from ..interop.labels import symmetry
 from .matrix_market import read_entries, read_header, summed
 from .opening import existing, opened, refusing, written_whole
 
@@ -149,7 +150,10 @@ def save_npz(path: str | os.PathLike[str], A: Any, *, compressed: bool = True) -
     arrays: dict[str, np.ndarray] = {}
     header = _pack(A, "", arrays)
     if header["format"] in SCIPY and A.sorted and header["leaves"]["data"] == arrays["data"].dtype:
-        arrays |= _as_scipy_has_them(A, arrays)
+        count, data = int(A.count), arrays["data"]  # without padding, under SciPy's names
+        arrays |= {name: arrays[name][:count] for name in ("data", *SCIPY[A.format])}
+        arrays |= {"shape": np.array(A.shape), "format": np.array(A.format.encode())}
+        arrays |= {"_is_array": np.array(True), "spare": data[count:]}
     write = np.savez_compressed if compressed else np.savez
     with written_whole(path) as name:
         write(name, allow_pickle=False, **{_HEADER: np.array(json.dumps(header))}, **arrays)
@@ -227,13 +231,11 @@ def _symmetries_of(coo: Any) -> list[str]:
     """Which symmetries the stored entries and values have (for SciPy, zeros are absent)."""
     csr = coo.tocsr()
     csr.sum_duplicates()
-    flipped = csr.T.tocsr()
-    pairs = ((csr.indptr, flipped.indptr), (csr.indices, flipped.indices))
-    if csr.shape[0] != csr.shape[1] or not all(np.array_equal(a, b) for a, b in pairs):
+    pattern, equal = symmetry(csr)
+    if not pattern:
         return ["general"]
     on_diagonal = (coo.coords[0] == coo.coords[1]).any()
-    opposite = csr.dtype.kind in "if" and np.array_equal(csr.data, -flipped.data)
-    equal = np.array_equal(csr.data, flipped.data)
+    opposite = csr.dtype.kind in "if" and np.array_equal(csr.data, -csr.T.tocsr().data)
     skew = ["skew-symmetric"] if opposite and not on_diagonal else []
     return [*(["symmetric"] if equal else []), *skew, "general"]
 
@@ -279,7 +281,7 @@ def _unpack(header: dict[str, Any], archive: Any, prefix: str = "") -> Any:
     kinds = _kinds()
     if kind not in kinds:
         raise ValueError(f"its format is {kind!r}, known are {sorted(kinds)}")
-    fields = {name: _tuples(value) for name, value in header["static"].items()}
+    fields = {name: in_tuples(value) for name, value in header["static"].items()}
     for name, dtype in header["leaves"].items():
         fields[name] = None
         if dtype is not None:
@@ -296,16 +298,6 @@ def _kinds() -> dict[str, Any]:
     return {**FORMATS, **STRUCTURES, _VECTOR: SparseVector, "words": Words}
 
 
-def _as_scipy_has_them(A: SparseMatrix, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The entries without padding, under SciPy's names."""
-    count = int(A.count)
-    entries = {name: arrays[name][:count] for name in ("data", *SCIPY[A.format])}
-    shape, format = np.array(A.shape), np.array(A.format.encode())
-    spare = arrays["data"][count:]
-    head = {"shape": shape, "format": format, "_is_array": np.array(True), "spare": spare}
-    return {**entries, **head}
-
-
 def _with_spare(A: Any, spare: Any) -> Any:
     """Adds the padding to a matrix that was read without it."""
     widths = (0, spare.shape[0])
@@ -314,7 +306,3 @@ def _with_spare(A: Any, spare: Any) -> Any:
         for name, axis in SCIPY[A.format].items()
     }
     return dataclasses.replace(A, data=jnp.concatenate([A.data, spare]), **indices)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

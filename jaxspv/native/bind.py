@@ -84,10 +84,6 @@ def _loaded() -> tuple[ctypes.CDLL | None, str | None]:
     except Exception as why:  # whatever the linker or the runtime refuses: other forms serve
         text = str(why).strip().partition("\n")[0]
         return None, f"the C++ kernels cannot be used: {text}"
-    library.jaxspv_set_num_threads(_threads())
+    asked = os.environ.get(THREADS, "")
+    library.jaxspv_set_num_threads(int(asked) if asked.isdigit() else 0)
     return library, None
-
-
-def _threads() -> int:
-    text = os.environ.get(THREADS, "")
-    return int(text) if text.isdigit() else 0

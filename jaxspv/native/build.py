@@ -5,7 +5,6 @@ Uses the standard library alone, so that the build hook can load it by its path.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import os
@@ -15,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 
 HERE = pathlib.Path(__file__).parent
 FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
@@ -101,11 +99,6 @@ def _run(commands: list[list[str]]) -> None:
         raise NoCompiler(f"the C++ compiler fails: {failed[0].strip()[:2000]}")
 
 
-def in_checkout() -> bool:
-    """Whether the package lies in a checkout of the sources, not in an installation."""
-    return (HERE.parent.parent / "pyproject.toml").exists()
-
-
 def cache_folder() -> pathlib.Path:
     """Where a checkout keeps the libraries that it compiled."""
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
@@ -122,21 +115,15 @@ def library() -> pathlib.Path:
         for folder in (HERE, cache_folder()):
             if (folder / filename(extra)).exists():
                 return folder / filename(extra)
-    if not in_checkout():
+    if not (HERE.parent.parent / "pyproject.toml").exists():  # no checkout, an installation
         raise NoCompiler("jaxspv was installed without a C++ compiler; install it again with one")
     if compiler() is None or os.name != "posix":
         raise NoCompiler("no C++ compiler was found (g++, clang++, c++ or $CXX)")
-    with _locked(cache_folder()):
-        found = cache_folder() / filename(supported()[0])
-        return found if found.exists() else build(cache_folder(), supported()[0])
-
-
-@contextlib.contextmanager
-def _locked(folder: pathlib.Path) -> Iterator[None]:
-    """One process at a time."""
     import fcntl
 
+    folder, extra = cache_folder(), supported()[0]
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        fcntl.flock(file, fcntl.LOCK_EX)  # one process at a time
+        found = folder / filename(extra)
+        return found if found.exists() else build(folder, extra)

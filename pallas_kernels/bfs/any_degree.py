@@ -82,7 +82,6 @@ class Search:
         m.buffer = k.shared(4 * c.buffer)
         m.news = k.shared(k.threads)  # bits that a pull finds: one word for each thread
         self.groups = Rotation(k, m.control, Word.GROUPS, 4)
-        self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
         self.source = k.load(m.source, 0)
         self.valid = k.below(self.source, c.n)
         self.targets = Targets(k, c, m, c.stop, lambda t: (k.shr(t, 5), k.bit(t)))
@@ -164,7 +163,7 @@ class Search:
         if c.pull:
             queue = ~self.leads_to_pull(s)
         tail = Tail(k, c, m, s.cur ^ 1, slot)
-        push(k, c, m, s, self.warps, tail, queue)
+        push(k, c, m, s, k.warps, tail, queue)
         tail.flush()
         s.ok, s.ranges, s.vertices, s.edges = self.barrier(slot)
         s.queued, s.cur = k.cast(queue, "i32"), s.cur ^ 1
@@ -216,7 +215,7 @@ class Search:
         k, c, m = self.k, self.c, self.m
         copies = Copies(k, c, m, s.half)
         queue = UnbufferedTail(k, c, m, s.cur, (m.control, slot)), c.n - s.seen <= c.n // QUEUED
-        pull(k, c, m, s.level, copies, self.warps, queue)
+        pull(k, c, m, s.level, copies, queue)
         s.ok, s.ranges, s.vertices, s.edges = self.barrier(slot)
         unvisited = c.n - s.seen - s.vertices
         stay = (s.vertices * c.beta >= c.n) | (unvisited <= s.vertices * STAY_PULL)
@@ -226,7 +225,7 @@ class Search:
     def make_queue(self, slot, s):
         """Makes the queue that the last level did not make."""
         tail = Tail(self.k, self.c, self.m, s.cur, slot)
-        collect(self.k, self.c, self.m, s.level, self.warps, tail)
+        collect(self.k, self.c, self.m, s.level, tail)
         tail.flush()
         s.ok, s.ranges, _, s.edges = self.barrier(slot)
         s.queued = 1

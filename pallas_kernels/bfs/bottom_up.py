@@ -1,7 +1,6 @@
 """The pull side of `any_degree.py`: unvisited vertices look for a visited neighbour."""
 
 import functools
-from typing import Any
 
 from ..frontier import range_count
 from ..simt.primitives import Simt
@@ -45,7 +44,6 @@ def pull(
     m: Arrays,
     level: Value,
     copies: Copies,
-    warps: tuple[Value, Any],
     queue: tuple[UnbufferedTail, Value],
 ) -> None:
     """Every unvisited vertex looks for a visited neighbour. A vertex that finds one gets its level,
@@ -56,7 +54,7 @@ def pull(
     most find one; then the others that have more neighbours probe further. Word 1 of `sums` counts
     the found vertices.
     """
-    worker, workers = warps
+    worker, workers = k.warps
     runs = 32 // c.unroll
     tail = _Leftovers(k, c, m, copies, level, queue)
 
@@ -275,8 +273,8 @@ class _Leftovers:
         """Index of the word of v in `news`: the thread of this CTA that holds this word."""
         k, c, w = self.k, self.c, self.k.shr(v, 5)
         run = w // c.unroll
-        warp = run % (k.ctas * k.threads // 32) // k.ctas
-        lane = run // (k.ctas * k.threads // 32) % (32 // c.unroll) * c.unroll + w % c.unroll
+        warp = run % k.warps[1] // k.ctas
+        lane = run // k.warps[1] % (32 // c.unroll) * c.unroll + w % c.unroll
         return warp * 32 + lane
 
     def claim(self, v, parent, mask):

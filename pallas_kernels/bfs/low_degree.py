@@ -114,7 +114,7 @@ class Search:
     def wide_level(self, s: State) -> None:
         """One level of all CTAs, from the log to the log; reads the word of TAIL of this turn."""
         k, control = self.k, self.m.control
-        first, stride = (k.warp * k.ctas + k.cta) * 32, k.threads * k.ctas
+        first, stride = k.warps[0] * 32, k.threads * k.ctas
         end = s.start + s.count
         self.grid.word = self.groups.group(s.turn) + TAIL
         self.grid.expand(Frontier(s.level, s.start, s.count, end, s.turn), (first, stride))

@@ -247,8 +247,8 @@ def _expand(k: Simt, c: Problem, m: Arrays, ranges: Value, *, pull: bool) -> Non
 
         k.for_(begin, k.where(word != 0, end, begin), 32 * UNROLL, some)
 
-    first = k.warp * k.ctas + k.cta
-    k.for_(first, ranges, k.ctas * (k.threads // 32), one_range)
+    first, step = k.warps
+    k.for_(first, ranges, step, one_range)
 
 
 def _record(k: Simt, c: Problem, m: Arrays, u: Value, v: Value, new: Value) -> None:

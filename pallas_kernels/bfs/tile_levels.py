@@ -19,7 +19,6 @@ class Level:
     def __init__(self, k, c, g, level, cur, nxt):
         self.k, self.c, self.g, self.level = k, c, g, level
         self.cur, self.nxt = cur * c.words, nxt * c.words
-        self.worker, self.workers = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
 
     def claim(self, *claims):
         """Marks the bits of claims (tiles, words of lines, masks) as visited and part of the next
@@ -37,17 +36,6 @@ class Level:
         count = k.total(k.popc(won), k.const(0))
         k.reduce("add", g.sums, 0, count, mask=count != 0)
 
-    def spread_tiles(self, f):
-        """f(tile, valid) for the tiles of this warp, a large stride between them, so that a dense
-        stretch of tiles is shared by all warps."""
-        k, c = self.k, self.c
-
-        def chunk(i0):
-            tile = (i0 + k.lane) * self.workers + self.worker
-            f(tile, tile < c.tiles)
-
-        k.for_(0, -(-c.tiles // self.workers), 32, chunk)
-
     def frontier(self, expand):
         """Writes the levels of the frontier, pushes its remainder, and its tiles if `expand`."""
         k, c, g = self.k, self.c, self.g
@@ -63,7 +51,7 @@ class Level:
 
             k.each_bit(k.ballot(alive), one)
 
-        self.spread_tiles(some)
+        k.round_robin(self.c.tiles, k.warps, some)
 
     def one_tile(self, tile, start, size, *word):
         k, c, g = self.k, self.c, self.g
@@ -159,7 +147,7 @@ class Level:
 
             k.each_bit(k.ballot(alive & ~later & (end > start)), one)
 
-        self.spread_tiles(some)
+        k.round_robin(self.c.tiles, k.warps, some)
         k.sync()
 
         def long(i):

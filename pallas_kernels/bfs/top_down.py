@@ -150,13 +150,11 @@ def push(
     k.add_sum(sums, group + 1, found, edges)
 
 
-def collect(
-    k: Simt, c: Problem, m: Arrays, level: Value, warps: tuple[Value, Any], tail: "UnbufferedTail"
-) -> None:
+def collect(k: Simt, c: Problem, m: Arrays, level: Value, tail: "UnbufferedTail") -> None:
     """Makes the queue of the vertices of `level` from the levels: after a pull, or after a push
     that made none. Word 2 of `sums` counts their edges.
     """
-    worker, workers = warps
+    worker, workers = k.warps
 
     def stretch(v0, edges):
         v = k.several(4, lambda j: v0 + 32 * j + k.lane)

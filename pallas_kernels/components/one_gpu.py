@@ -159,7 +159,7 @@ class Forest:
             places = k.several(UNROLL, lambda j: first + j * step)
             return f(places, places < size, *carry)
 
-        first = (k.warp * k.ctas + k.cta) * 32 + k.lane  # rows of a CTA as in `spread_warps`
+        first = k.warps[0] * 32 + k.lane  # rows of a CTA as in `spread_warps`
         return k.for_(first, size, UNROLL * step, some, *carry)
 
     def plant(self):

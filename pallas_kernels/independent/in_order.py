@@ -69,8 +69,7 @@ def coloring(
 
     def kernel(k, m):
         shared = k.shared(k.threads), k.shared(4)
-        warp, warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
-        _body(k, _State(n, limit, capacity, *shared, warp, warps), m)
+        _body(k, _State(n, limit, capacity, *shared), m)
 
     out = launch(
         kernel,
@@ -92,16 +91,13 @@ def coloring(
 
 class _State(NamedTuple):
     """limit: polls without success at most. capacity: of `pieces`. bits: colours of a window, for
-    each warp. widest: a word, see `_place`. warp, warps: this one's number in the grid, and how
-    many there are."""
+    each warp. widest: a word, see `_place`."""
 
     n: int
     limit: int
     capacity: int
     bits: Any
     widest: Any
-    warp: Any
-    warps: int
 
 
 def _body(k, c, m):
@@ -117,9 +113,9 @@ def _body(k, c, m):
     (ok,) = k.if_(pieces > 0, pick, ok)
     wide = k.where(ok != 0, wide, 0)
     narrow = k.where(ok != 0, c.n, 0)
-    k.for_(c.warp, wide, c.warps, lambda i: _by_warp(k, c, m, i))
-    step = 32 * c.warps
-    k.for_(wide + c.warp * 32, narrow, step, lambda i: _by_lanes(k, c, m, i + k.lane))
+    warp, warps = k.warps
+    k.for_(warp, wide, warps, lambda i: _by_warp(k, c, m, i))
+    k.for_(wide + warp * 32, narrow, 32 * warps, lambda i: _by_lanes(k, c, m, i + k.lane))
 
 
 def _place(k, c, m):
@@ -182,7 +178,8 @@ def _pick(k, c, m, pieces):
 
         k.for_(low, high, 32 * UNROLL, stretch)
 
-    k.for_(c.warp, k.minimum(pieces, c.capacity), c.warps, piece)
+    warp, warps = k.warps
+    k.for_(warp, k.minimum(pieces, c.capacity), warps, piece)
 
 
 def _by_warp(k, c, m, i):

@@ -110,7 +110,7 @@ class Waiting:
         self.k, self.m, self.c = k, m, c
         self.late = k.shared(4)
         # of the places of this warp in `waiting`
-        self.first = (k.warp * k.ctas + k.cta) * c.capacity
+        self.first = k.warps[0] * c.capacity
         # word by word, warp by warp
         self.kept = k.shared(k.threads // 32 * KEPT * WORDS), k.warp * (KEPT * WORDS)
         self.ready = k.shared(k.threads // 32 * READY * READY_WORDS), k.warp * (READY * READY_WORDS)

@@ -74,7 +74,6 @@ class Ranges:
     ):
         self.k, self.count, self.read, self.unroll = k, count, read, unroll
         self.pieces, self.capacity, self.control, self.word = pieces, capacity, control, word
-        self.warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
 
     def cut(self) -> None:
         """Lists the pieces of long ranges; a grid barrier must lie between this and `run`."""
@@ -98,7 +97,7 @@ class Ranges:
 
             k.if_(size > 0, append)
 
-        self.k.distribute(self.count, self.warps, some)
+        k.distribute(self.count, k.warps, some)
 
     def run(self, pieces: Value, f: Body) -> None:
         """`flatten` over all ranges; `pieces` is the count read at the barrier."""
@@ -113,8 +112,8 @@ class Ranges:
             start, end, payload, _ = k.load_vec(self.pieces, i * 4, 4, mask=valid, cache="fresh")
             flatten(k, start, k.where(valid, end - start, 0), (payload,), f, unroll=self.unroll)
 
-        k.distribute(self.count, self.warps, short)
-        k.distribute(k.minimum(pieces, self.capacity), self.warps, long)
+        k.distribute(self.count, k.warps, short)
+        k.distribute(k.minimum(pieces, self.capacity), k.warps, long)
 
 
 def piece_capacity(places: int) -> int:

@@ -104,7 +104,7 @@ class RowsInPieces(CsrRows):
             return self.warps[1] + k.reserve(m.next, 0, k.const(1))
 
         # the first pieces: consecutive ones go to different CTAs
-        k.while_(lambda p: p < self.pieces, piece, k.warp * k.ctas + k.cta)
+        k.while_(lambda p: p < self.pieces, piece, k.warps[0])
         (together,) = k.grid_barrier(m.control)
         k.store(m.next, 0, 0, mask=(k.cta == 0) & (k.thread == 0))
 

@@ -80,8 +80,7 @@ class PullRows:
         self.k, self.c, self.m, self.kinds = k, c, memory, kinds
         self.identity = k.const(identity, term)
         self.within = k.shared((WARPS_MOST + 1) * len(kinds))  # totals of warps, then of all
-        self.worker = k.warp * k.ctas + k.cta
-        self.workers = k.threads // 32 * k.ctas
+        self.worker, self.workers = k.warps
         # actual numbers: the sizes of the arrays are rounded up, and padding would cost as much
         self.items, self.slices = (k.load(memory.counts, j, cache="nc") for j in range(2))
 

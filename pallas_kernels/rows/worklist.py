@@ -184,18 +184,6 @@ class Worklist:
         last = Rounds(ok, turn, part, count).loop(k, lambda s: (s.ok != 0) & (s.count > 0), round_)
         return last.ok, last.turn, last.part
 
-    def _distribute(self, count: Value, warp: Value, warps: int, f: Callable[..., None]) -> None:
-        """f(i, valid) for i = 0 .. count - 1, distributed to warps round robin."""
-        k = self.k
-        each = (count + (warps - 1)) // warps
-
-        def chunk(j0):
-            j = j0 + k.lane
-            i = j * warps + warp
-            f(i, (j < each) & (i < count))
-
-        k.for_(0, each, 32, chunk)
-
     def _by_all_ctas(self, visit: Visit, s: Rounds) -> None:
         k, at = self.k, (s.part & 1) * self.pieces
 
@@ -205,7 +193,7 @@ class Worklist:
             put = lambda row: self.put(s.turn, s.part, row)  # noqa: E731
             visit(self._piece(piece, valid), put, s.part, False)
 
-        self._distribute(s.count, k.warp * k.ctas + k.cta, k.ctas * k.threads // 32, some)
+        k.round_robin(s.count, k.warps, some)
 
     def _piece(self, words: Sequence[Value], valid: Value) -> Row:
         begin, end, *payload = words
@@ -266,7 +254,7 @@ class Worklist:
                 k.sync()
                 return k.load(self.found, part & 1)
 
-            self._distribute(count, k.warp, k.threads // 32, some)
+            k.round_robin(count, (k.warp, k.threads // 32), some)
             count = listed()
             k.store(self.found, (part + 1) & 1, 0, mask=k.thread == 0)
             self._clear_table()

@@ -25,6 +25,11 @@ class Threads(Primitives):
             if not name.startswith("_"):
                 setattr(cls, name, each(vars(cls)[name]))
 
+    @property
+    def warps(self) -> tuple[Value, int]:
+        """The number of this warp in the grid, and how many warps there are."""
+        return self.warp * self.ctas + self.cta, self.ctas * self.threads // 32
+
     def as_tuple(self, x: Any) -> tuple[Operand, ...]:
         return () if x is None else x if isinstance(x, tuple) else (x,)
 
@@ -210,12 +215,22 @@ class Threads(Primitives):
         """`spread` with all lanes of a warp present: a warp gets 32 consecutive i, of which up to
         31 may be >= size.
         """
-        first = (self.warp * self.ctas + self.cta) * 32
 
         def chunk(i0, *c):
             return f(i0 + self.lane, *c)
 
-        return self.for_(first, size, self.ctas * self.threads, chunk, *carry)
+        return self.for_(self.warps[0] * 32, size, self.ctas * self.threads, chunk, *carry)
+
+    def round_robin(self, count: Any, warps: tuple[Value, Any], f: Callable[..., Any]) -> None:
+        """f(i, valid) for i = 0 .. count - 1, neighbours to different warps; all lanes call f.
+        warps: as for `distribute`."""
+        warp, many = warps
+
+        def chunk(i0):
+            i = (i0 + self.lane) * many + warp
+            f(i, i < count)
+
+        self.for_(0, (count + (many - 1)) // many, 32, chunk)
 
     def distribute(
         self, count: Any, warps: tuple[Value, Any], f: Body, *carry: Operand

@@ -159,14 +159,13 @@ def spgemm_assemble(
             k.for_(first, end - begin, 4 * threads, stride)
 
         k.spread_warps(number, some)
-        warps, warp = k.ctas * (k.threads // 32), k.warp * k.ctas + k.cta
         for word, name in LISTS.items():
 
             def one(i, name=name, large=word == LARGE):
                 row = k.load(getattr(g, name), i, cache="nc")
                 whole(row, *((k.thread, k.threads) if large else (k.lane, 32)))
 
-            mine, all_ = (k.cta, k.ctas) if word == LARGE else (warp, warps)
+            mine, all_ = (k.cta, k.ctas) if word == LARGE else k.warps
             k.for_(mine, k.load(g.counters, word), all_, one)
         fill(k, g.indices, k.load(g.indptr, number), many, columns)
 

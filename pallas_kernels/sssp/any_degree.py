@@ -53,8 +53,9 @@ class AnyDegree(Noted):
             (Word.EDGES, (self.counts, Count.EDGES)),
             (Word.AWAY, (self.counts, Count.AWAY)),
         )
-        warps = k.threads // 32 * k.ctas
-        self.small_round, self.small_far = c.small_round * warps, c.small_far * warps
+        self.small_round, self.small_far = (
+            few * k.warps[1] for few in (c.small_round, c.small_far)
+        )
 
     def clear(self):
         self.k.store(self.counts, self.k.thread, 0, mask=self.k.thread < len(Count))
@@ -101,7 +102,7 @@ class AnyDegree(Noted):
 
         most = k.where(s.edges // LONG >= s.near, c.taken, 32)
         taken = m.control, Word.TAKEN.at(s.turn)
-        return take_shares(k, s.near, most, self.warps, taken, chunk, MAX)[0]
+        return take_shares(k, s.near, most, k.warps, taken, chunk, MAX)[0]
 
     def row_of(self, s, v, mask):
         """Where the edges of vertices to be queued begin and end."""

@@ -103,7 +103,6 @@ class Relaxing:
         self.k, self.m, self.places, self.flags = k, m, places, flags
         self.all_places = places * k.devices
         self.labels = k.on(m.labels, k.device)  # atomics on it have the scope of the system
-        self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
 
     def queue(self, turn, slot, bound):
         """Lists the rows of the active places: pending, with a label up to the bound.
@@ -112,7 +111,7 @@ class Relaxing:
         slot + PIECES and slot + EDGES.
         """
         k = self.k
-        worker, workers = self.warps
+        worker, workers = k.warps
 
         def stretch(first, low, edges):
             f = first + k.lane * workers
@@ -178,7 +177,7 @@ class Relaxing:
             return flatten(k, start, size, (label,), edges, low, unroll=UNROLL)
 
         taken = m.control, slot + TAKEN
-        return take_shares(k, pieces, MAX_TAKEN, self.warps, taken, some, low)[0]
+        return take_shares(k, pieces, MAX_TAKEN, k.warps, taken, some, low)[0]
 
     def _edges(self, turn, places, valid, labels, low):
         k, m = self.k, self.m

@@ -56,7 +56,6 @@ class Clusters:
 
     def __init__(self, k: Any, m: Any, c: Sizes):
         self.k, self.m, self.c = k, m, c
-        self.warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
         self.ring, self.at = k.shared(shared_words(k.threads)), k.warp * RING
         self.root = k.load(m.root, 0)
         self.first_thread = (k.cta == 0) & (k.thread == 0)
@@ -69,7 +68,7 @@ class Clusters:
         (ok,) = k.grid_barrier(control)
         k.if_(ok != 0, lambda: self._grow(valid))
         ok, cut, clusters = k.grid_barrier(control, [(control, CUT), (control, CLUSTERS)])
-        k.if_(ok != 0, lambda: k.distribute(cut, self.warps, self._piece))
+        k.if_(ok != 0, lambda: k.distribute(cut, k.warps, self._piece))
         return ok & k.grid_barrier(control)[0], clusters
 
     def _initialise(self, valid):

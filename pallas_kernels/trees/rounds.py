@@ -85,7 +85,7 @@ class Rounds:
     def _over(self, turn, count, f):
         """f(edges, masks) for the list of this turn, all lanes present."""
         k, m, c = self.k, self.m, self.c
-        first = (k.warp * k.ctas + k.cta) * 32 * UNROLL
+        first = k.warps[0] * 32 * UNROLL
 
         def some(e0):
             places = k.several(UNROLL, lambda u: e0 + 32 * u + k.lane)

@@ -143,7 +143,7 @@ class _Triangles:
         """last: the last place of `big`."""
         k, m = self.k, self.m
         low, high = self._by_ctas()
-        first, step = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
+        first, step = k.warps
 
         def vertex(i, low, high):
             return self._big_vertex(self.of_warp, last - i, low, high)[1:]

@@ -40,11 +40,8 @@ from ..bottom_up import pull
 from ..problem import Problem as OneGPU
 from ..top_down import Tail, UnbufferedTail, collect
 from .messages import CLAIMED, EDGES, MESSAGES, NEW, Inbox, Push
-from .places import FAR, LastRows, OnMesh, finish
+from .places import FAR, GROUP, LINKED, SENT_TO, SQUARED, LastRows, OnMesh, finish
 
-# A group of control words, of which 4 rotate: (ranges of the next queue, places claimed here, their
-# edges, messages sent, received places claimed). Group g begins at c.slots + GROUP * g.
-GROUP = 8
 # The payload for a device at a barrier: places claimed here, their edges, messages sent to that
 # device so far, ranges of the next queue, messages sent in this level, received places claimed.
 PAYLOAD_WORDS = 6
@@ -81,13 +78,7 @@ class Problem(OneGPU):
     vertices: int = 0
     symmetric: bool = False
     local_levels: bool = True
-    # control words: the groups; end of the rows; sum of squared degrees; greatest level + 1;
-    # messages sent to each device
-    slots: int = 0
-    linked_word: int = 0
-    squares: int = 0
-    deepest: int = 0
-    sent_to: int = 0
+    slots: int = 0  # the first control word behind those of barriers
 
 
 class Search:
@@ -103,7 +94,6 @@ class Search:
         self.inbox, self.vertices = Inbox(k, c, m), Vertices(k, m, c.n, c.vertices)
         self.last_rows = LastRows(k, c, m)
         self.groups = Rotation(k, m.control, c.slots, GROUP)
-        self.warps = (k.warp * k.ctas + k.cta, k.ctas * k.threads // 32)
 
     def run(self):
         k, c = self.k, self.c
@@ -113,7 +103,7 @@ class Search:
         own = (one, k.maximum(end - start, 0), k.load(self.m.indptr, c.n))
 
         def payload(device):
-            added = (c.linked_word, c.squares)
+            added = (c.slots + LINKED, c.slots + SQUARED)
             return *own, *(k.load(self.m.control, word, cache="fresh") for word in added), 0
 
         ok = self.barrier.device_barrier(k.const(1), payload)
@@ -148,7 +138,7 @@ class Search:
         k.results(self.m.summary, deep, 1 - ok)
 
     def _initialise(self):
-        """Fills levels, `sent`, the queue; words c.linked_word (end of the rows), c.squares.
+        """Fills levels, `sent`, the queue; words LINKED (end of the rows), SQUARED.
 
         Returns (start, end) of the source's row; end is -1 if the source lies on another device.
         """
@@ -160,7 +150,7 @@ class Search:
             k.store_vec(m.levels, j * 4, [k.where(i == place, 0, FAR) for i in at])
 
         k.store(m.sums, k.thread, 0, mask=k.thread < SUMS)
-        k.if_((k.cta == 0) & (k.warp == 0), lambda: self.last_rows.find(place, c.linked_word))
+        k.if_((k.cta == 0) & (k.warp == 0), lambda: self.last_rows.find(place, c.slots + LINKED))
         k.spread(c.n // 4, clear)
         k.spread(c.all_places // 32, lambda w: k.store(m.sent, w, 0))
         self._add_squares()
@@ -170,7 +160,7 @@ class Search:
         return start, k.where(here, end, -1)
 
     def _add_squares(self):
-        """Adds the sum of squared degrees to control word c.squares, in units of SQUARES.
+        """Adds the sum of squared degrees to control word SQUARED, in units of SQUARES.
 
         Exact for the first HUBS rows, then from means of STEP neighbouring rows of similar degree.
         """
@@ -187,7 +177,7 @@ class Search:
 
         (squares,) = k.spread(hubs - (hubs - c.n) // STEP, some, k.const(0.0, "f32"))
         squares = k.cast(k.warp_sum(squares) * (1.0 / SQUARES), "i32")
-        k.reduce("add", m.control, c.squares, squares, mask=(k.lane == 0) & (squares != 0))
+        k.reduce("add", m.control, c.slots + SQUARED, squares, mask=(k.lane == 0) & (squares != 0))
 
     def step(self, s):
         """One level, or only the bitmap or the queue for one; ends with one device barrier."""
@@ -227,7 +217,7 @@ class Search:
                 return k.load(m.control, i, cache="fresh")
 
             ranges, new, edges, sent, claimed = (word(slot + j) for j in range(5))
-            return new, edges, word(c.sent_to + d), ranges, sent, claimed
+            return new, edges, word(c.slots + SENT_TO + d), ranges, sent, claimed
 
         words = enumerate((NEW, EDGES, MESSAGES, CLAIMED), 1)
         adds = [(m.sums, word, m.control, slot + j) for j, word in words]
@@ -248,7 +238,7 @@ class Search:
             growth = k.where(s.level < FIRST, self.reached, self.mean)
             queue = ~self.prefer_pull(s.edges, s.seen + s.messages, growth)
         tail = Tail(k, c, m, s.cur ^ 1, slot)
-        Push(k, c, m, s, tail, queue, self.inbox).run(self.warps)
+        Push(k, c, m, s, tail, queue, self.inbox).run()
         tail.flush()
         self.device_barrier(slot, s)
         s.level, s.cur, s.queued, s.bits = s.level + 1, s.cur ^ 1, k.cast(queue, "i32"), 0
@@ -258,7 +248,7 @@ class Search:
         k, m = self.k, self.m
         self.inbox.claim_all(s.level)
         s.ok = s.ok & k.grid_barrier(m.control)[0]
-        worker, workers = self.warps
+        worker, workers = k.warps
         copies = OnMesh(k, self.near, m, k.const(0))
 
         def words(w0):
@@ -276,7 +266,7 @@ class Search:
         k, c, m = self.k, self.c, self.m
         few = c.all_places - s.seen <= c.all_places // QUEUED
         queue = UnbufferedTail(k, c, m, s.cur, (m.control, slot)), few
-        pull(k, self.near, m, s.level, OnMesh(k, self.near, m, s.half), self.warps, queue)
+        pull(k, self.near, m, s.level, OnMesh(k, self.near, m, s.half), queue)
         self.device_barrier(slot, s)
         left = c.all_places - s.seen
         stay = (s.vertices * c.beta >= c.all_places) | (left <= s.vertices * STAY_PULL)
@@ -290,7 +280,7 @@ class Search:
         self.inbox.claim_all(s.level)
         s.ok = s.ok & k.grid_barrier(m.control)[0]
         tail = Tail(k, c, m, s.cur, slot)
-        collect(k, self.near, m, s.level, self.warps, tail)
+        collect(k, self.near, m, s.level, tail)
 
         def mark_sent(w):
             seen = k.load(m.visited, s.half * (c.all_places // 32) + w, cache="fresh")

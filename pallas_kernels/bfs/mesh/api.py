@@ -14,8 +14,9 @@ from ...simt.launch import launch
 from ...simt.primitives import CONTROL_WORDS, Simt
 from ...simt.typed import Arrays
 from ..problem import BFSConfig
-from .any_degree import GROUP, PAYLOAD_WORDS, SUMS, Problem, Search
+from .any_degree import PAYLOAD_WORDS, SUMS, Problem, Search
 from .messages import LONG_ROWS
+from .places import SENT_TO
 
 
 def bfs(
@@ -39,7 +40,6 @@ def bfs(
     places = indptr.shape[0] - 1
     config = config or BFSConfig()
     slots = CONTROL_WORDS + MeshBarrier.control_words(devices, PAYLOAD_WORDS)
-    linked, squares, deepest, sent_to = (slots + 4 * GROUP + j for j in range(4))
     fixed: dict[str, Any] = dataclasses.asdict(config)
     words, threads = places // 32, (config.ctas or resident_ctas()) * config.threads
     fixed["unroll"] = max(min(words * 32 // threads, 4), 1)
@@ -53,10 +53,6 @@ def bfs(
         symmetric=symmetric,
         local_levels=local_levels,
         slots=slots,
-        linked_word=linked,
-        squares=squares,
-        deepest=deepest,
-        sent_to=sent_to,
     )
 
     def kernel(k: Simt, m: Arrays):
@@ -81,7 +77,7 @@ def bfs(
         },
         **c.form(),
         shared_words=SUMS + 4 * c.buffer + 2 * LONG_ROWS + c.threads + 512,
-        more_control=c.sent_to - CONTROL_WORDS + devices,
+        more_control=slots + SENT_TO - CONTROL_WORDS + devices,
         name="bfs_on_mesh",
         axes=axes,
     )

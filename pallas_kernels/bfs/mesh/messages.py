@@ -6,7 +6,7 @@ from ...frontier import put
 from ...rows.flatten import flatten
 from ...simt.typed import one_by_one
 from ..top_down import append
-from .places import FAR
+from .places import FAR, SENT_TO
 
 LONG = 512  # a received place with more edges than this is pushed by all warps of the CTA
 STRIDES = 4  # strides of 32 edges whose loads are in flight together
@@ -78,14 +78,13 @@ class Inbox:
             return count + k.cast(self.read(spans, i, valid, level)[1], "i32")
 
         total = sum((count for _, count in spans), k.const(0))
-        warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
-        (claimed,) = k.distribute(total, warps, message, 0)
+        (claimed,) = k.distribute(total, k.warps, message, 0)
         k.reduce("add", self.m.sums, CLAIMED, claimed, mask=claimed != 0)
 
     def send(self, places, devices, masks):
         """Sends several places to their devices; all lanes of the warp take part.
 
-        Control word c.sent_to + d counts the messages sent to device d. One atomic a warp and
+        Control word SENT_TO + d counts the messages sent to device d. One atomic a warp and
         device reserves their slots, because atomics on one word take 1.7 ns each.
         """
         k, c, m = self.k, self.c, self.m
@@ -94,7 +93,7 @@ class Inbox:
             def store(at, place, mask, d=d):
                 k.store(k.on(m.messages, d), k.device * c.n + at, place, mask=mask)
 
-            put(k, masks & (devices == d), (m.control, c.sent_to + d), store, places)
+            put(k, masks & (devices == d), (m.control, c.slots + SENT_TO + d), store, places)
 
 
 class Push:
@@ -107,7 +106,7 @@ class Push:
         self.tail, self.queue, self.inbox = tail, queue, inbox
         self.small = s.vertices < SMALL
 
-    def run(self, warps):
+    def run(self):
         k, m, inbox = self.k, self.m, self.inbox
         k.store(inbox.long_count, 0, 0, mask=k.thread == 0)
         k.sync()
@@ -119,7 +118,7 @@ class Push:
             counts = flatten(k, start, size, (), self._edges, *counts, unroll=STRIDES)
             return claimed + k.cast(won, "i32"), *counts
 
-        claimed, *counts = k.distribute(messages + self.s.ranges, warps, item, 0, 0, 0, 0)
+        claimed, *counts = k.distribute(messages + self.s.ranges, k.warps, item, 0, 0, 0, 0)
         k.sync()
         long_count = k.minimum(k.load(inbox.long_count, 0), LONG_ROWS)
         counts = k.for_(0, long_count, 1, self._long_row, *counts)

@@ -9,6 +9,12 @@ from ..bottom_up import Copies
 FAR = 2**31 - 1  # the level of a vertex that is not reached
 UNROLL = 4  # groups of four levels whose loads a thread has in flight together
 BYTE = 255  # FAR in a byte; levels of a search of fewer levels are sent as bytes
+# A group of control words, of which 4 rotate: (ranges of the next queue, places claimed here, their
+# edges, messages sent, received places claimed). Group g begins at c.slots + GROUP * g, and behind
+# the groups there are: end of the rows; sum of squared degrees; greatest level + 1; messages sent
+# to each device.
+GROUP = 8
+LINKED, SQUARED, DEEPEST, SENT_TO = range(4 * GROUP, 4 * GROUP + 4)
 
 
 class OnMesh(Copies):
@@ -111,7 +117,7 @@ def finish(k, c, m, vertices, barrier, s, last_rows):
     barrier.
 
     Each place takes a byte, or a word where the search has 255 levels or more. Only places before
-    `last_rows` are sent. Control word c.deepest holds the largest level + 1 of this device; it
+    `last_rows` are sent. Control word DEEPEST holds the largest level + 1 of this device; it
     travels as the first word of the barrier's payload.
     """
     shallow = s.level < BYTE
@@ -143,10 +149,10 @@ def finish(k, c, m, vertices, barrier, s, last_rows):
     if c.local_levels:
         k.spread(c.n // 4 - beyond, lambda j: k.store_vec(m.levels, 4 * (beyond + j), [-1] * 4))
     most = k.warp_fold(k.maximum, most)
-    k.reduce("max", m.control, c.deepest, most, mask=k.lane == 0)
+    k.reduce("max", m.control, c.slots + DEEPEST, most, mask=k.lane == 0)
 
     def payload(device):
-        return (k.load(m.control, c.deepest, cache="fresh"),) + (0,) * (barrier.words - 1)
+        return (k.load(m.control, c.slots + DEEPEST, cache="fresh"),) + (0,) * (barrier.words - 1)
 
     ok = s.ok & barrier.device_barrier(s.turn, payload)
     deep = functools.reduce(k.maximum, (barrier.word(d, 0) for d in range(k.devices)))

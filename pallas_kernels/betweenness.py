@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .frontier import put
+from .frontier import put_words
 from .rows.flatten import flatten
 from .simt.device import DEFAULT_GRID, Grid
 from .simt.launch import launch
@@ -137,10 +137,7 @@ class Searches:
             at = self.word(heads, LEVEL)
             new = k.load(m.state, at, mask=valid, other=0, cache="fresh") == -1
             won = new & (k.atomic_cas(m.state, at, -1, d + 1, mask=new) == -1)
-            put(k, won, (self.found, 0), store, heads)
-
-        def store(at, w, mask):
-            k.store(m.queue, self.first + end + at, w, mask=mask)
+            put_words(k, won, (self.found, 0), (m.queue, self.first + end), heads)
 
         def out_of(i, valid):
             low, high = k.row(m.indptr, self.listed(begin + i, valid), valid)

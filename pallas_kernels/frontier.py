@@ -26,6 +26,20 @@ def put(
     k.if_(total > 0, some)
 
 
+def put_words(
+    k: Simt, won: Value, counter: tuple[Array, Operand], into: tuple[Array, Operand], *values: Value
+) -> None:
+    """`put` of entries of one or several words; into: the array, and the entries before the first
+    that the counter counts."""
+    array, first = into
+
+    def store(at, *entry):
+        *words, mask = entry
+        k.store_vec(array, (first + at) * len(words), words, mask=mask)
+
+    put(k, won, counter, store, *values)
+
+
 def store_each(
     k: Simt, base: Value, votes: Value, store: Callable[..., Any], *values: Value
 ) -> Value:

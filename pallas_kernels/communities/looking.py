@@ -1,7 +1,7 @@
 """How vertices choose a community: the weights to the communities of their neighbours, and the
 best of them."""
 
-from ..frontier import put
+from ..frontier import put_words
 
 PARTS = 2  # a vertex is drawn once in so many turns, on average; a power of two
 SLOTS = 256  # of the hash table of a warp
@@ -26,13 +26,7 @@ class Looking:
 
     def put(self, array, word, values, mask):
         """Appends the values of lanes where `mask` holds; control word `word` counts them."""
-        k = self.k
-
-        def store(place, *rest):
-            *values, mask = rest
-            k.store_vec(array, place * len(values), values, mask=mask)
-
-        put(k, mask, (self.m.control, word), store, *values)
+        put_words(self.k, mask, (self.m.control, word), (array, 0), *values)
 
     def _drawn(self, v, turn):
         """Whether v may move in this turn, by a hash of both."""

@@ -25,7 +25,7 @@ and the row 0.2. delaunay 2^21: 4.4 ms.
 
 from typing import Any
 
-from ..frontier import put
+from ..frontier import put_words
 from ..simt.typed import Several, one_by_one
 from .problem import MAX, Problem, Word
 from .rounds import Search
@@ -53,12 +53,6 @@ class LowDegree(Search):
         self.slots = k.shared(k.threads)  # the next vertices of each warp, 32 a warp
         self.piles = k.shared(k.threads // 32 * pile_words(c))  # of each warp, for far
         self.first = k.warp * pile_words(c)
-
-    def clear(self):
-        pass  # the CTA has no buffers
-
-    def flush(self, s):
-        pass
 
     def first_queue(self, source, valid):
         k = self.k
@@ -95,7 +89,7 @@ class LowDegree(Search):
             self._queue(s, vertex, vertex >= 0)
             return least, piled
 
-        least, piled = k.distribute(s.near, self.warps, chunk, MAX, 0)
+        least, piled = k.distribute(s.near, k.warps, chunk, MAX, 0)
         self._to_far(s, piled, k.const(0))
         return least
 
@@ -169,24 +163,13 @@ class LowDegree(Search):
         was = self.k.atomic("exch", self.m.marks, vertex, s.steps, mask=mask)
         self.put_near(s, vertex, mask & (was != s.steps))
 
-    def append(self, s, v, mask):
-        self.put_near(s, v, mask)
-
     def put_near(self, s, vertices, won):
-        base = (s.cur ^ 1) * self.c.n + s.carried
-        self._put(self.m.queue, base, Word.FOUND.at(s.turn), vertices, won)
+        into = self.m.queue, (s.cur ^ 1) * self.c.n + s.carried
+        put_words(self.k, won, (self.m.control, Word.FOUND.at(s.turn)), into, vertices)
 
     def put_far(self, s, vertices, won):
-        self._put(self.m.far, (s.pile & 1) * self.c.n, Word.FAR.at(s.pile), vertices, won)
-
-    def _put(self, queue, base, word, vertices, won):
-        """Appends to a queue whose length is control word `word`."""
-        k = self.k
-
-        def store(at, v, mask):
-            k.store(queue, base + at, v, mask=mask)
-
-        put(k, won, (self.m.control, word), store, vertices)
+        into = self.m.far, (s.pile & 1) * self.c.n
+        put_words(self.k, won, (self.m.control, Word.FAR.at(s.pile)), into, vertices)
 
     def _pile(self, vertices, wanted, piled):
         """Puts vertices on the warp's pile, which has `piled`; returns its new length."""

@@ -79,7 +79,6 @@ class Search(Labels, ABC):
 
     def __init__(self, k: Simt, c: Problem, m: Arrays):
         super().__init__(k, c, m)
-        self.warps = (k.warp * k.ctas + k.cta, k.threads // 32 * k.ctas)
         self.allocate()
         self.targets = [self._target(k.load(m.targets, j)) for j in range(c.targets)]
 
@@ -91,13 +90,12 @@ class Search(Labels, ABC):
     def first_queue(self, source: Value, valid: Value) -> Value:
         """Queues the source; returns the length of the queue."""
 
-    @abstractmethod
     def clear(self) -> None:
-        """Empties the buffers of the CTA."""
+        """Empties the buffers of the CTA, if it has any."""
 
-    @abstractmethod
     def append(self, s: State, v: Value, mask: Value) -> None:
         """Queues the lanes' vertices for the next round."""
+        self.put_near(s, v, mask)
 
     @abstractmethod
     def put_near(self, s: State, vertices: Value, won: Value) -> None:
@@ -111,9 +109,8 @@ class Search(Labels, ABC):
     def report_least(self, s: State, least: Value) -> None:
         """Reports the least label that this lane put into far."""
 
-    @abstractmethod
     def flush(self, s: State) -> None:
-        """Appends what the CTA has buffered."""
+        """Appends what the CTA has buffered, if it has buffers."""
 
     @abstractmethod
     def expand(self, s: State) -> Value:
@@ -345,5 +342,5 @@ class Search(Labels, ABC):
             self.put_far(s, v, stays)
             return k.where(stays, k.minimum(least, label), least)
 
-        worker, workers = self.warps
+        worker, workers = k.warps
         return k.for_(worker * 32, s.far, workers * 32, entries, MAX)[0]

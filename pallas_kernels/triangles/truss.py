@@ -22,7 +22,7 @@ from typing import Any
 
 import jax
 
-from ..frontier import put
+from ..frontier import put_words
 from ..rows.flatten import flatten
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
@@ -72,7 +72,6 @@ class _Truss:
         k, m = self.k, self.m
         k.spread_warps(self.nse, self._start)
         ok, last = k.grid_barrier(m.control, [(m.control, LISTED)])
-        warps = k.warp * k.ctas + k.cta, k.ctas * k.threads // 32
 
         def round_(ok, turn, first, last):
             def mark(i):
@@ -83,7 +82,7 @@ class _Truss:
 
             k.spread(last - first, mark)
             k.grid_barrier(m.control)
-            k.distribute(last - first, warps, peel)
+            k.distribute(last - first, k.warps, peel)
             ok, more = k.grid_barrier(m.control, [(m.control, LISTED)])
             return ok, turn + 1, last, more
 
@@ -104,12 +103,8 @@ class _Truss:
 
     def _list(self, edges, masks):
         """Lists edges for the next round."""
-        k, m = self.k, self.m
-
-        def store(at, edge, mask):
-            k.store(m.listed, at, edge, mask=mask)
-
-        put(k, masks, (m.control, LISTED), store, edges)
+        m = self.m
+        put_words(self.k, masks, (m.control, LISTED), (m.listed, 0), edges)
 
     def _slot(self, v, w, place, mask):
         """The name of the edge v - w, whose slot in the row of v is `place`."""

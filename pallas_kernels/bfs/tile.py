@@ -20,7 +20,7 @@ one pair after the other: 16 us). The limit is this chain of accesses, not bandw
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,28 +47,12 @@ class Side(NamedTuple):
     rest_minor: jax.Array
 
 
-class Rule(Protocol):
-    """Which way a level goes: jaxspv's `TileRule`.
-
-    kernels: the ways that may be taken, "push_csc" among them. A frontier of the share
-    `push_csr_above` of the vertices or more is dense; if less than `pull_below` are unvisited, the
-    level is pulled.
-    """
-
-    @property
-    def kernels(self) -> tuple[str, ...]: ...
-    @property
-    def push_csr_above(self) -> float: ...
-    @property
-    def pull_below(self) -> float: ...
-
-
 class Search(NamedTuple):
     """What is known while a search is traced; `tile_bfs` describes the fields."""
 
     n: int
     nt: int
-    rule: Rule
+    rule: Any
     stop: Callable[..., Any] | None = None
     trace: int = 0
 
@@ -100,8 +84,11 @@ def tile_bfs(
     """(levels int32[n], num_levels int32, status int32, trace int32[trace, 4]) from `source`.
 
     out: the tiles by row, edge u -> v being entry (u, v); inn: by column. search: nt is 32 or 64;
-    rule: which way a level goes. targets, stop: as in `bfs`. trace: (level, vertices, kernel,
-    clock) is returned for the first so many levels, -1 for levels that the search does not have.
+    rule: which way a level goes, by kernels (the ways that may be taken, "push_csc" among them),
+    push_csr_above (a frontier of this share of the vertices or more is dense) and pull_below (if
+    less than this share is unvisited, the level is pulled). targets, stop: as in `bfs`. trace:
+    (level, vertices, kernel, clock) is returned for the first so many levels, -1 for levels that
+    the search does not have.
     """
     n, nt, rule, _, trace = search
     if nt not in (32, 64):

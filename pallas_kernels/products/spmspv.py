@@ -17,7 +17,6 @@ gather a tile, 1 (nt = 16) or 2 bytes an entry of the tiles whose tile of x is n
 and an atomic for each product.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -89,9 +88,13 @@ class Tiles(NamedTuple):
     columns: int
 
 
-@dataclasses.dataclass(frozen=True)
-class _Job:
-    """The static parameters of one launch; capacity: of the list of pieces."""
+class _Job(NamedTuple):
+    """The static parameters of one launch; capacity: of the list of pieces.
+
+    Of a push: the entries of x up to which `spmspv_small` is considered; ascending: see
+    `spmspv_push`. Of tiles: nt; n: columns; down: rows of tiles; rest: entries outside of tiles,
+    from first_rest on.
+    """
 
     m: int
     nse: int
@@ -101,25 +104,13 @@ class _Job:
     kind: str
     x_kind: str
     capacity: int
-
-
-@dataclasses.dataclass(frozen=True)
-class _Pushed(_Job):
-    """entries: of x up to which `spmspv_small` is considered. ascending: see `spmspv_push`."""
-
-    entries: int
-    ascending: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class _Tiled(_Job):
-    """n: columns. down: rows of tiles. rest: entries outside of tiles, from first_rest on."""
-
-    nt: int
-    n: int
-    down: int
-    rest: int
-    first_rest: int
+    entries: int = 0
+    ascending: bool = False
+    nt: int = 0
+    n: int = 0
+    down: int = 0
+    rest: int = 0
+    first_rest: int = 0
 
 
 def spmspv_push(
@@ -141,7 +132,7 @@ def spmspv_push(
     """
     likely = LIKELY * (indptr.shape[0] - 1) // indices.shape[0]
     entries = min(likely, spmspv_small.PARTS * (grid.threads or THREADS))
-    job = _Pushed(*_fixed(data, x, result, indices), entries, ascending)
+    job = _job(data, x, result, indices, entries=entries, ascending=ascending)
     operands = {"indptr": indptr, "indices": indices, "data": data}
     return _launch(_push, job, operands | x.operands() | result.operands(), {}, grid)
 
@@ -191,8 +182,9 @@ def spmspv_tile(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """The result of `spmspv_push` for a matrix in tiles."""
     rest, columns = tiles.rest_row.shape[0], tiles.columns
-    sizes = tiles.nt, columns, tiles.tile_ptr.shape[0] - 1, rest, tiles.data.shape[0] - rest
-    job = _Tiled(*_fixed(tiles.data, x, result, tiles.tile_col), *sizes)
+    sizes = {"nt": tiles.nt, "n": columns, "down": tiles.tile_ptr.shape[0] - 1}
+    sizes |= {"rest": rest, "first_rest": tiles.data.shape[0] - rest}
+    job = _job(tiles.data, x, result, tiles.tile_col, **sizes)
     operands = {name: a for name, a in tiles._asdict().items() if name not in ("nt", "columns")}
     padded = -(-columns // 64) * 64
     more = {"x_dense": (padded, x.data.dtype), "x_bits": padded // 32}
@@ -257,13 +249,13 @@ def _entries(k, c, g, y, places, valid, first_row, first_col):
     y.combine(row, evaluate(k, c.mul, k.load(g.data, places, mask=here, cache="nc"), x), here)
 
 
-def _fixed(data, x, result, listed):
-    """The fields of `_Job`; listed: what ranges are cut from."""
+def _job(data, x, result, listed, **more):
+    """The job of a launch; listed: what ranges are cut from."""
     mul = trace(result.mul, data.dtype, x.data.dtype)
     dtype = mul.out_avals[0].dtype
     kinds = KINDS[dtype.name], KINDS[jnp.dtype(x.data.dtype).name]
     capacity = piece_capacity(listed.shape[0])
-    return result.rows, result.nse, result.add, mul, dtype, *kinds, capacity
+    return _Job(result.rows, result.nse, result.add, mul, dtype, *kinds, capacity, **more)
 
 
 def _launch(body, c, operands, more, grid):
@@ -279,8 +271,8 @@ def _launch(body, c, operands, more, grid):
         "pieces": 4 * c.capacity,
         **more,
     }
-    words, may_be_small = shared_words(threads), body is _push and c.entries > 0
-    may_be_small = may_be_small and ctas <= threads and spmspv_small.fits(c.m, ctas, threads, words)
+    words, may_be_small = shared_words(threads), c.entries > 0 and ctas <= threads
+    may_be_small = may_be_small and spmspv_small.fits(c.m, ctas, threads, words)
     if may_be_small:
         words += spmspv_small.words(c.m, ctas, threads)
 

@@ -93,10 +93,7 @@ class MeshBarrier:
         k = self.k
 
         def arrive():
-            for source, j, a, i in adds:
-                amount = k.load(source, j)
-                k.reduce("add", a, i, amount, mask=amount != 0)
-                k.store(source, j, 0)
+            k.hand_over(adds)
             before = k.atomic("add", self.control, ARRIVALS, 1, order="acq_rel")
             return k.cast(before % k.ctas == k.ctas - 1, "i32")
 

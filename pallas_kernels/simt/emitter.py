@@ -110,23 +110,18 @@ class Emitter(Values):
         return _LOADS[cache]
 
     def load(self, a, i, mask=None, other=0, cache=None):
-        ptx, op = _width(a.kind), self._load_op(a, cache)
-        if mask is None:
-            return self._predicated(f"{op}.{ptx} $0, {{addr}};", a.kind, a, i, (), None)
-        other = self.const(other, a.kind)
-        code = f"mov.{ptx} $0, {{0}}; {{p}}{op}.{ptx} $0, {{addr}};"
-        return self._predicated(code, a.kind, a, i, (other,), mask)
+        return self.load_vec(a, i, 1, mask, other, cache)[0]
 
     def load_vec(self, a, i, width, mask=None, other=0, cache=None):
-        if width == 1:
-            return (self.load(a, i, mask, other, cache),)
-        ptx, code, values = _width(a.kind), "", ()
-        regs = ", ".join(f"${j}" for j in range(width))
+        ptx, op, code, values = _width(a.kind), self._load_op(a, cache), "", ()
+        names = [f"${j}" for j in range(width)]
         if mask is not None:
             values = (self.const(other, a.kind),)
-            code = " ".join(f"mov.{ptx} ${j}, {{0}};" for j in range(width)) + " "
-        code += f"{{p}}{self._load_op(a, cache)}.v{width}.{ptx} {{{{{regs}}}}}, {{addr}};"
-        return self._predicated(code, a.kind, a, i, values, mask, outs=width)
+            code = "".join(f"mov.{ptx} {name}, {{0}}; " for name in names)
+        op, regs = (f"{op}.v{width}", f"{{{{{', '.join(names)}}}}}") if width > 1 else (op, "$0")
+        code += f"{{p}}{op}.{ptx} {regs}, {{addr}};"
+        found: Any = self._predicated(code, a.kind, a, i, values, mask, outs=width)
+        return found if width > 1 else (found,)
 
     def store(self, a, i, v, mask=None):
         self.store_vec(a, i, [v], mask)

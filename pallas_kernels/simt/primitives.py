@@ -42,10 +42,7 @@ class Simt(Threads):
         self.sync()
 
         def arrive():
-            for source, j, a, i in adds:
-                amount = self.load(source, j)
-                self.reduce("add", a, i, amount, mask=amount != 0)
-                self.store(source, j, 0)
+            self.hand_over(adds)
             before = self.atomic("add", control, ARRIVALS, 1, order="acq_rel")
             target = (before // ctas + 1) * ctas
             arrived = lambda seen: (seen >= target) & (seen < EXPIRED)  # noqa: E731
@@ -59,6 +56,13 @@ class Simt(Threads):
             self.if_(self.warp > 0, meanwhile)
         self.sync()
         return tuple(self.load(self._slot, j) for j in range(1 + len(reads)))
+
+    def hand_over(self, adds: Iterable[tuple[Array, int, Array, Operand]]) -> None:
+        """Adds words of the CTA to others and zeroes them: `adds` of a barrier, by one thread."""
+        for source, j, a, i in adds:
+            amount = self.load(source, j)
+            self.reduce("add", a, i, amount, mask=amount != 0)
+            self.store(source, j, 0)
 
     def _poll(
         self,

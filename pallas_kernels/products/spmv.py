@@ -2,10 +2,10 @@
 
     y[i] = combine over the entries j of row i of mul(A[i, j], x[j])
 
-`csr_spmv`: the walk is that of `rows/merge_path.py`, with cut rows joined by `rows/cut.py`. Cost: 8
-bytes an entry, read once, and a gather. H200, microseconds: grid2000 52 (163 MB at 3.1 TB/s);
-delaunay21 106, rmat18 138, rmat20 662: gathers in random places, 119 to 141 G/s in every shape
-tried (cuSPARSE 104 on delaunay21); with columns numbered by degree rmat18 114, rmat20 496.
+`csr_spmv`: the walk is that of `rows/merge_path.py`, where cut rows are joined. Cost: 8 bytes an
+entry, read once, and a gather. H200, microseconds: grid2000 52 (163 MB at 3.1 TB/s); delaunay21
+106, rmat18 138, rmat20 662: gathers in random places, 119 to 141 G/s in every shape tried (cuSPARSE
+104 on delaunay21); with columns numbered by degree rmat18 114, rmat20 496.
 
 `padded_spmv`, of ELL and SELL: one thread for each row: neighbouring threads read neighbouring
 slots, some positions of a row are in flight together. There are no atomics and no barrier, and no
@@ -19,9 +19,8 @@ import math
 
 import jax
 
-from ..rows.cut import WholeRows, shared_words
 from ..rows.lanes import Lanes
-from ..rows.merge_path import Shape, shape_for
+from ..rows.merge_path import Shape, WholeRows, shape_for, shared_words
 from ..rows.stream import Stream
 from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
 from ..simt.launch import launch

@@ -4,8 +4,7 @@
 
 The values are tuples of words, as a distance with its parent, an array for each word. The words of
 an element of x are put side by side first, so that one access gathers them. The walk is that of
-`rows/merge_path.py`, by `rows/stream.py` or `rows/lanes.py`; cut rows are joined by
-`rows/cut.py`.
+`rows/merge_path.py`, by `rows/stream.py` or `rows/lanes.py`; cut rows are joined there.
 
 Cost: 4 bytes, the words of A, and 4 bytes more where these are numbered, an entry, read once; and a
 gather. H100, microseconds with x put side by side, distances with ids and (scalar) `min_plus`:
@@ -22,9 +21,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..rows.cut import WholeRows, shared_words
 from ..rows.lanes import InOrder
-from ..rows.merge_path import Shape, shape_for, where
+from ..rows.merge_path import Shape, WholeRows, shape_for, shared_words, where
 from ..rows.stream import Stream
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch

@@ -50,18 +50,10 @@ class Threads(Primitives):
     def relate(self, op: str, a: Operand, b: Operand) -> Value:
         return self.compare(op, *self.pair(a, b))
 
-    def shr(self, a: Operand, b: Operand) -> Value:
-        return self.operate("shr", a, b)
-
-    def below(self, v: Operand, n: Operand) -> Value:
-        """0 <= v < n, by one unsigned comparison."""
-        return self.relate("ltu", v, n)
-
-    def minimum(self, a: Operand, b: Operand) -> Value:
-        return self.operate("min", a, b)
-
-    def maximum(self, a: Operand, b: Operand) -> Value:
-        return self.operate("max", a, b)
+    shr = functools.partialmethod(operate, "shr")
+    minimum = functools.partialmethod(operate, "min")
+    maximum = functools.partialmethod(operate, "max")
+    below = functools.partialmethod(relate, "ltu")  # (v, n): 0 <= v < n, by one comparison
 
     def bit(self, i: Value) -> Value:
         """The word with bit i mod 32 set."""

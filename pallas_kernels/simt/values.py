@@ -26,6 +26,11 @@ _CMPT = _CMPI | {"lt": 6, "le": 7, "gt": 8, "ge": 9}
 _CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 
 
+def _of_one(code, kind, constraints):
+    """A method that is PTX on one value."""
+    return lambda self, x: self._asm(code, kind, [x], constraints, False)
+
+
 class Values(Simt):
     """Emits arithmetic, loops and branches into the MLIR module that is being built."""
 
@@ -85,21 +90,11 @@ class Values(Simt):
         )
         return None if kind is None else Value(self, r, kind)
 
-    def popc(self, x):
-        return self._asm("popc.b32 $0, $1;", "i32", [x], "=r,r", False)
-
-    def sqrt(self, x):
-        return self._asm("sqrt.rn.f32 $0, $1;", "f32", [x], "=f,f", False)
-
-    def exp2(self, x):
-        return self._asm("ex2.approx.ftz.f32 $0, $1;", "f32", [x], "=f,f", False)
-
-    def log2(self, x):
-        return self._asm("lg2.approx.ftz.f32 $0, $1;", "f32", [x], "=f,f", False)
-
-    def ctz(self, x):
-        code = "{ .reg .b32 t; brev.b32 t, $1; clz.b32 $0, t; }"
-        return self._asm(code, "i32", [x], "=r,r", False)
+    popc = _of_one("popc.b32 $0, $1;", "i32", "=r,r")
+    ctz = _of_one("{ .reg .b32 t; brev.b32 t, $1; clz.b32 $0, t; }", "i32", "=r,r")
+    sqrt = _of_one("sqrt.rn.f32 $0, $1;", "f32", "=f,f")
+    exp2 = _of_one("ex2.approx.ftz.f32 $0, $1;", "f32", "=f,f")
+    log2 = _of_one("lg2.approx.ftz.f32 $0, $1;", "f32", "=f,f")
 
     # control
     def loop(self, cond, body, *carry):

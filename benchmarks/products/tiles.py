@@ -82,8 +82,8 @@ def _conversion(A: jsp.CSR):
         made[name] = jax.block_until_ready(make())
         with alone():
             seconds = min(timed(make)[1] for _ in range(3))
+            events = timeline(lambda make=make: jax.block_until_ready(make()))
         record[f"{name}_ms"] = 1e3 * seconds
-        events = timeline(lambda make=make: jax.block_until_ready(make()))
         if events:  # without what the host takes to learn the sizes
             record[f"{name}_device_ms"] = 1e-3 * sum(took for _, _, took in events)
         size = A if name == "tiled" else (A.indptr, A.indices)
@@ -211,7 +211,8 @@ def _device_times(found: list[Candidate]) -> dict[str, dict[str, float]]:
     """From a profile: `device_ms`, the least time of a program's own kernel, and `step_ms`, the
     median from the start of one to that of the next: a product inside a program with all that lies
     between two, without what a call costs once. No two candidates may share a kernel."""
-    events = timeline(lambda: [c.call() for c in found])
+    with alone():
+        events = timeline(lambda: [c.call() for c in found])
     times = {}
     for c in found:
         mine = [(at, took) for name, at, took in events if KERNELS[c.name] in name.lower()]

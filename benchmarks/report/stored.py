@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from collections.abc import Iterable
 from typing import Any
 
 Record = dict[str, Any]
@@ -49,21 +50,26 @@ def merged(old: Document, new: Document) -> Document:
     }
 
 
-def add(document: Document, folder: pathlib.Path = RESULTS) -> list[pathlib.Path]:
-    """Merges a run into the files of its device; the paths written."""
-    environment, written = document["environment"], []
-    device = environment["device"].lower().replace(" ", "-")
-    place = folder / ("cpu" if environment["platform"] == "cpu" else device)
-    for name in dict.fromkeys(file_of(r["benchmark"]) for r in document["records"]):
-        path = place / f"{name}.json"
-        empty = {"runs": [], "records": [], "failures": []}
-        part = document | {
-            key: [r for r in document[key] if file_of(r["benchmark"]) == name]
-            for key in ("records", "failures")
-        }
-        save(path, merged(load(path) if path.exists() else empty, part))
-        written.append(path)
-    return written
+def with_runs(
+    documents: Iterable[Document], folder: pathlib.Path = RESULTS
+) -> dict[pathlib.Path, Document]:
+    """The files of `folder` that runs belong to, merged with them; nothing is written."""
+    found: dict[pathlib.Path, Document] = {}
+    for document in documents:
+        environment = document["environment"]
+        device = environment["device"].lower().replace(" ", "-")
+        place = folder / ("cpu" if environment["platform"] == "cpu" else device)
+        for name in dict.fromkeys(file_of(r["benchmark"]) for r in document["records"]):
+            path = place / f"{name}.json"
+            if path not in found:
+                empty = {"runs": [], "records": [], "failures": []}
+                found[path] = load(path) if path.exists() else empty
+            part = document | {
+                key: [r for r in document[key] if file_of(r["benchmark"]) == name]
+                for key in ("records", "failures")
+            }
+            found[path] = merged(found[path], part)
+    return found
 
 
 def file_of(benchmark: str) -> str:

@@ -11,7 +11,7 @@ import pathlib
 from typing import Any
 
 from . import plot, summary
-from .stored import RESULTS, add, all_stored
+from .stored import RESULTS, all_stored, save, with_runs
 from .table import render
 
 ROOT = RESULTS.parents[1]
@@ -61,10 +61,10 @@ def too_busy(document: dict[str, Any]) -> str | None:
     return f"its host had a load of {load:.1f} at the start; times of a CPU need one below 1."
 
 
-def by_commit() -> dict[str, list[str]]:
-    """The commits that stored tables were measured on, each with its tables."""
+def by_commit(documents: dict[pathlib.Path, Any]) -> dict[str, list[str]]:
+    """The commits that tables were measured on, each with its tables."""
     found: dict[str, list[str]] = {}
-    for path, document in all_stored().items():
+    for path, document in documents.items():
         for commit in sorted({str(run["commit"])[:8] for run in document["runs"]}):
             found.setdefault(commit, []).append(f"{path.parent.name}/{path.stem}")
     return found
@@ -86,17 +86,19 @@ def main(argv: list[str]) -> int:
     args = p.parse_args(argv)
     if args.check and args.add:
         p.error("--check writes nothing, --add does")
-    for path in args.add:
-        document = json.loads(path.read_text())
+    runs = {path: json.loads(path.read_text()) for path in args.add}
+    for path, document in runs.items():
         if reason := too_busy(document):
             p.error(f"{path.name}: {reason}")
-        for written in add(document):
-            if written.with_suffix(".png").exists():
-                plot.save(json.loads(written.read_text()), written.with_suffix(".png"))
-    if len(commits := by_commit()) > 1 and not args.mixed:
+    new = with_runs(runs.values())
+    if len(commits := by_commit(all_stored() | new)) > 1 and not args.mixed:
         listed = [f"{commit}: {' '.join(tables)}" for commit, tables in commits.items()]
         print("\n".join(["tables of several commits; `--mixed` allows them:", *listed]))
         return 1
+    for path, document in new.items():
+        save(path, document)
+        if path.with_suffix(".png").exists():
+            plot.save(document, path.with_suffix(".png"))
     old = stale()
     if args.check:
         print("\n".join([*old, "run `python -m benchmarks report`"] if old else ["up to date"]))

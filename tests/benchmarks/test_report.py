@@ -37,6 +37,13 @@ def run(commit, times, failures=()):
     return {"environment": environment, "records": records, "failures": lost}
 
 
+def add(document, folder):
+    """Stores a run of one benchmark; its file."""
+    ((path, merged),) = stored.with_runs([document], folder).items()
+    stored.save(path, merged)
+    return path
+
+
 def test_what_is_generated_is_up_to_date():
     assert write.stale() == [], "run `python -m benchmarks report`"
 
@@ -75,6 +82,25 @@ def test_tables_of_two_commits_are_refused_unless_allowed(monkeypatch, capsys):
     assert write.main(["--check"]) == 0
 
 
+def test_a_run_of_another_commit_is_refused_before_it_is_stored(tmp_path, monkeypatch, capsys):
+    results, files = tmp_path / "results", (tmp_path / "old.json", tmp_path / "new.json")
+    monkeypatch.setattr(write, "all_stored", lambda: stored.all_stored(results))
+    monkeypatch.setattr(write, "with_runs", lambda runs: stored.with_runs(runs, results))
+    monkeypatch.setattr(write, "stale", list)
+    monkeypatch.setattr(write, "texts", dict)
+    times = {("g", "jaxspv"): 2.0, ("h", "jaxspv"): 1.0}
+    files[0].write_text(json.dumps(run("a" * 8, times)))
+    files[1].write_text(json.dumps(run("b" * 8, {("g", "jaxspv"): 1.0})))
+    assert write.main(["--add", str(files[0])]) == 0
+    kept = stored.all_stored(results)
+    assert write.main(["--add", str(files[1])]) == 1 and "bbbbbbbb" in capsys.readouterr().out
+    assert stored.all_stored(results) == kept
+    assert write.main(["--mixed", "--add", str(files[1])]) == 0
+    assert stored.all_stored(results) != kept
+    files[0].write_text(json.dumps(run("b" * 8, times)))
+    assert write.main(["--add", *map(str, files)]) == 0  # it replaces all of the other commit
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_stored_records_name_their_run(path):
     document = DOCUMENTS[path]
@@ -87,12 +113,12 @@ def test_stored_records_name_their_run(path):
 def test_newer_records_replace_older_ones(tmp_path):
     first = run("a", {("g", "jaxspv"): 2.0, ("g", "SciPy"): 8.0, ("h", "jaxspv"): 1.0}, ["k"])
     second = run("b", {("g", "jaxspv"): 1.0, ("k", "jaxspv"): 3.0})
-    (path,) = stored.add(first, tmp_path)
+    path = add(first, tmp_path)
     assert path == tmp_path / "nvidia-test-1/bfs.json"
     assert stored.load(path)["failures"] == [
         {"benchmark": "bfs", "graph": "k", "error": "no", "run": 0}
     ]
-    stored.add(second, tmp_path)
+    add(second, tmp_path)
     document = stored.load(path)
     commits = {
         (r["graph"], r["program"]): document["runs"][r["run"]]["commit"]
@@ -111,7 +137,7 @@ def test_newer_records_replace_older_ones(tmp_path):
 
 def test_a_run_and_what_is_stored_of_it_render_alike(tmp_path):
     document = run("a", {("g", "jaxspv"): 2.0, ("g", "SciPy"): 8.0})
-    (path,) = stored.add(document, tmp_path)
+    path = add(document, tmp_path)
     assert table.render(document) == table.render(json.loads(path.read_text()))
     assert "4.00" in table.render(document)  # the ratio
 

@@ -11,11 +11,13 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 
 from ..._core.eager.arrays import known_while_tracing
+from ..._core.indices import LIMIT
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ..._core.tuples import choose, multiplied, ones_unless, take
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring
+from ...construct.arguments import check_range, checked_indices
 from ...construct.from_arrays import from_edges
 from .api import closure
 
@@ -129,20 +131,24 @@ def automaton(
         An `Automaton`.
 
     Raises:
-        ValueError: lengths differ, a state or a label is negative, or they are traced.
+        TypeError: a state or a label is no integer.
+        ValueError: lengths differ, a state or a label is negative or 2^31 - 1 or more, or they are
+            traced.
 
     >>> word = automaton([0, 1], [1, 2], [3, 5], final=2)
     >>> word.output.tolist()
     [3, 5]
     """
-    edges = (source, target, input, input if output is None else output, final)
-    if not is_concrete(edges):
+    output = input if output is None else output
+    given = dict(source=source, target=target, input=input, output=output, final=final, start=start)
+    if any(isinstance(v, jax.core.Tracer) for v in jax.tree.leaves(given)):
         raise ValueError("states and labels must be known; `data` alone may be traced.")
-    edges = tuple(np.asarray(v, np.int32).reshape(-1) for v in edges)
+    edges = [np.asarray(checked_indices(name, v)).reshape(-1) for name, v in given.items()]
+    for name, index in zip(given, edges, strict=True):
+        check_range(name, index, LIMIT)
+    edges = [v.astype(np.int32) for v in edges[:5]]
     if len({v.shape for v in edges[:4]}) > 1:
         raise ValueError(f"edges must be of one length; got {[v.size for v in edges[:4]]}.")
-    if any((v < 0).any() for v in edges) or start < 0:
-        raise ValueError("states and labels must not be negative.")
     count = edges[0].size
     data = jnp.zeros(count) if data is None else jax.tree.map(jnp.asarray, data)
     if wrong := [v.shape for v in jax.tree.leaves(data) if v.shape[:1] != (count,)]:

@@ -141,8 +141,14 @@ def test_a_final_state_named_twice_counts_once():
 def test_wrong_edges_are_refused():
     with pytest.raises(ValueError, match="one length"):
         automaton([0], [1, 2], [1], final=1)
-    with pytest.raises(ValueError, match="must not be negative"):
+    with pytest.raises(ValueError, match="`input` must lie in"):
         automaton([0], [1], [-1], final=1)
+    with pytest.raises(ValueError, match="`output` must lie in"):  # it was read as 1
+        automaton([0], [1], [1], np.array([2**32 + 1]), final=1)
+    with pytest.raises(TypeError, match="`start` must be integers"):
+        automaton([0], [1], [1], final=1, start=0.5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="`source` must be integers"):
+        automaton(np.array([0.5]), [1], [1], final=1)
     with pytest.raises(ValueError, match=r"leaves \(1, ...\)"):
         automaton([0], [1], [1], data=jnp.ones(2), final=1)
     A = automaton([0], [1], [1], final=1)

@@ -11,13 +11,13 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 
 from ..._core.eager.arrays import known_while_tracing
-from ..._core.indices import LIMIT
+from ..._core.indices import LIMIT, check_range
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ..._core.tuples import choose, multiplied, ones_unless, take
 from ...algebra.families import one_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring
-from ...construct.arguments import check_range, checked_indices
+from ...construct.edges import checked_indices
 from ...construct.from_arrays import from_edges
 from .api import closure
 
@@ -141,7 +141,7 @@ def automaton(
     """
     output = input if output is None else output
     given = dict(source=source, target=target, input=input, output=output, final=final, start=start)
-    if any(isinstance(v, jax.core.Tracer) for v in jax.tree.leaves(given)):
+    if not is_concrete(*jax.tree.leaves(given)):
         raise ValueError("states and labels must be known; `data` alone may be traced.")
     edges = [np.asarray(checked_indices(name, v)).reshape(-1) for name, v in given.items()]
     for name, index in zip(given, edges, strict=True):

@@ -21,8 +21,6 @@ from ....formats.csr import sorted_csr
 from ....native import bind
 from ....native.codes import MUL, PAIR, codes
 from .call import Result, lists_places, sorted_mask, term_dtype
-from .expand import operands
-from .xla import multiply_in_steps
 
 NONE, LISTED, WITHOUT = range(3)  # masks as the kernels know them
 NUMBERS = ("float32", "float64", "int32", "int64", "bool")
@@ -105,12 +103,6 @@ def _count_natively(A, B, mask, *, size) -> Array:
     which, places = _mask(mask)
     operands = a.indptr, a.indices, b.indptr, b.indices, *places
     return bind.call("mxm_count", typed(jnp.int32), *operands, mask=which, columns=b.shape[1])
-
-
-@counted.register("sort")
-def _count_by_sorting(A, B, mask, *, size) -> Array:
-    o = operands(sorted_csr(A), sorted_csr(B))
-    return multiply_in_steps(any_pair, o, sorted_mask(mask), nse=0, size=size).total
 
 
 # Products, and entries of C, a turn of the innermost loops: so many that all stays native.

@@ -29,8 +29,7 @@ from ....formats import CSC, CSR, SparseMatrix
 from ....formats.csr import sorted_csr
 from .call import Result, matrix_of, sorted_mask, term_dtype
 from .jvp import both_sides, pulled, pushed
-from .methods import no_dots, op
-from .xla import compacted
+from .methods import compacted, no_dots, op
 
 SCALARS = ("float32", "int32", "bool")
 

@@ -27,6 +27,7 @@ from ..write_rule.call import Dense, Options, as_operand_mask, call
 from .mxm.api import mxm
 from .mxv.api import mxv, vxm
 from .spmm.api import written
+from .spmm.xla import in_blocks
 
 
 def product(
@@ -89,14 +90,7 @@ def multiplied_row_sharded(
 
     if columns is None or x.shape[-1] <= columns:
         return times(x)
-
-    def some(c, y):  # the last ones overlap those before
-        at = jnp.minimum(c * columns, x.shape[1] - columns)
-        part = times(lax.dynamic_slice_in_dim(x, at, columns, 1))
-        return lax.dynamic_update_slice_in_dim(y, part, at, 1)
-
-    dtype = jax.eval_shape(times, x).dtype
-    return lax.fori_loop(0, -(-x.shape[1] // columns), some, jnp.zeros(x.shape, dtype))
+    return in_blocks(times, x, columns)
 
 
 def _times_left(x, block, semiring):

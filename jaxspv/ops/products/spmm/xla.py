@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +65,9 @@ def _push(A, X, d, V, transposed):
 
 def _pull(W, A, X, d, V, transposed):
     """The cotangents of `_push`: dots of two rows at each entry, a product with the transpose."""
-    steady = _steady(A)
+    # Of a constant pattern XLA would sort the indices, or search their rows, while compiling.
+    indptr, indices = lax.optimization_barrier((A.indptr, A.indices))
+    steady = dataclasses.replace(A, indptr=indptr, indices=indices)
     by_values = None if d is None else sddmm(plus_times, bare(steady), W, X)
     by_X = None
     if V is not None:  # by the rows of the transpose, if they are prepared
@@ -78,15 +79,6 @@ def _pull(W, A, X, d, V, transposed):
 pushed = Operation("tangent of spmm", "definition", transpose=_pull, internal=True)
 pushed.types = lambda A, X, *_: typed(X.dtype, A.shape[0], X.shape[1])
 pushed.register("products")(_push)
-
-
-def _steady(A: Any) -> Any:
-    """A with a pattern that XLA does not know: of a constant one it would sort the indices, or
-    search their rows, while compiling, for minutes."""
-    if A.compressed is None:
-        return A
-    indptr, indices = lax.optimization_barrier((A.indptr, A.indices))
-    return dataclasses.replace(A, indptr=indptr, indices=indices)
 
 
 LEAST_HELD = 2**24  # numbers that a block of columns may hold, if entries are few
@@ -108,18 +100,20 @@ def by_columns(run: Callable[[Array], Array], X: Array, held: int) -> Array:
     """
     k, most = X.shape[1], max(LEAST_HELD, 4 * held)
     size = max(1, most // max(held, 1))
-    if size >= k:
-        return run(X)
-    steps = -(-k // size)
-    size = -(-k // steps)
+    return run(X) if size >= k else in_blocks(run, X, -(-k // -(-k // size)))
+
+
+def in_blocks(run: Callable[[Array], Array], X: Array, size: int) -> Array:
+    """`run(X)`, which treats columns independently, in blocks of `size` columns."""
+    k = X.shape[1]
 
     def block(i, Y):
         at = jnp.minimum(i * size, k - size)  # the last block overlaps the one before
         part = run(lax.dynamic_slice_in_dim(X, at, size, 1))
         return lax.dynamic_update_slice_in_dim(Y, part, at, 1)
 
-    shape = jax.eval_shape(run, jax.ShapeDtypeStruct((X.shape[0], size), X.dtype))
-    return lax.fori_loop(0, steps, block, jnp.zeros((shape.shape[0], k), shape.dtype))
+    one = jax.eval_shape(lambda X: run(X[:, :size]), X)
+    return lax.fori_loop(0, -(-k // size), block, jnp.zeros((one.shape[0], k), one.dtype))
 
 
 def register(name: str, others=vmapped, **how):

@@ -12,8 +12,7 @@ import scipy.sparse as sp
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
 from jaxspv._core.platforms import using
-from jaxspv.ops.products.row_layouts import bins
-from jaxspv.ops.products.row_layouts import layout as rows_layout
+from jaxspv.ops.products.row_layouts import layout as bins
 from jaxspv.ops.products.row_layouts.layout import grouped as grouped_rows
 from jaxspv.ops.products.spmv import gpu as spmv_gpu
 from jaxspv.ops.products.spmv import jvp as pull_back
@@ -144,7 +143,7 @@ def test_native_groups_equal_the_entries(width):
     assert G is not None and G.width == width
     for name in ("plus_times", "min_plus", "max_second", "plus_pair"):
         semiring = getattr(jsp.semirings, name)
-        rows = rows_layout.Rows(bins.build(M.indptr, M.indices, M.shape), M.data, None, None, G)
+        rows = bins.Rows(bins.build(M.indptr, M.indices, M.shape), M.data, None, None, G)
         y = spmv_gpu._groups(semiring, M, jnp.asarray(x), rows, flip=False)
         np.testing.assert_array_equal(y, jsp.mxv(M, x, semiring, backend="xla"))
 
@@ -221,9 +220,9 @@ def test_columns_by_degree(monkeypatch, hot):
         data=jnp.asarray(data),
     )
     layout = bins.build(indptr, indices, (8, COLUMNS), by_degree=True)
-    ranks = rows_layout._ranks(layout.order, M.indices)
+    ranks = bins._ranks(layout.order, M.indices)
     assert (np.asarray(ranks)[-PADDING:] == COLUMNS).all()
-    rows = rows_layout.Rows(layout, layout.arrange(M.data[: indptr[-1]]), None, ranks)
+    rows = bins.Rows(layout, layout.arrange(M.data[: indptr[-1]]), None, ranks)
     monkeypatch.setattr(spmv_gpu, "csr_spmv", functools.partial(csr_spmv, **HOST))
     monkeypatch.setattr(kernels, "csr_vjp", functools.partial(csr_vjp, **HOST))
     monkeypatch.setattr(kernels, "HOT", (hot, hot))
@@ -244,7 +243,7 @@ def test_which_columns_are_scattered():
     n = 2**17
     near = np.sort(np.arange(n)[:, None] + np.arange(6), 1) % n
     far = np.random.default_rng(0).permutation(near.ravel())
-    sectors = [float(rows_layout._sectors(jnp.asarray(a.ravel()), a.size)) for a in (near, far)]
+    sectors = [float(bins._sectors(jnp.asarray(a.ravel()), a.size)) for a in (near, far)]
     assert sectors[0] < 24 < sectors[1]
 
 
@@ -263,7 +262,7 @@ def launches(f, *operands):
 @needs_kernels
 @pytest.mark.parametrize("prepared", [False, True])
 def test_what_runs_on_a_gpu(prepared, monkeypatch):
-    monkeypatch.setattr(rows_layout, "on_gpu", lambda *_: True)
+    monkeypatch.setattr(bins, "on_gpu", lambda *_: True)
     A, x = jsp.from_scipy(SQUARE), jnp.ones(4)
     M = jsp.prepare(A, for_=("mxv", "vxm")) if prepared else A
 
@@ -292,7 +291,7 @@ def test_what_runs_on_a_gpu(prepared, monkeypatch):
 
 @needs_kernels
 def test_prepared_groups_are_one_launch(monkeypatch):
-    monkeypatch.setattr(rows_layout, "on_gpu", lambda *_: True)
+    monkeypatch.setattr(bins, "on_gpu", lambda *_: True)
     A = jsp.from_scipy(sp.kron(SQUARE, np.ones((2, 2), np.float32), format="csr"))
     G, x = jsp.prepare(A, for_="mxv"), jnp.ones(A.shape[1])
     rows = dataclasses.replace(G.layouts["mxv"], groups=grouped_rows(A))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import jaxspv as jsp
 from jaxspv.ops.products.common.product import Fold
-from jaxspv.ops.products.row_layouts import bins
+from jaxspv.ops.products.row_layouts import layout as bins
 from jaxspv.ops.products.row_layouts.plan import GPU, Tuning
 from jaxspv.ops.products.spmv import xla
 

@@ -32,7 +32,7 @@ from ..common.product import (
     spmm,
     take,
 )
-from ..row_layouts import bins, diagonals
+from ..row_layouts import diagonals, layout
 from ..row_layouts.diagonals import Diagonals
 from ..row_layouts.layout import Rows
 from .jvp import csr_vjp, winning_slots
@@ -188,7 +188,7 @@ def by_diagonals(semiring, A, x, rows, *, flip):
 @register("row_bins", refuse=_arranged(Rows, _NO_BINS))
 def _row_bins(semiring, A, x, rows, *, flip):
     """Rows in bins of equal width: fused gathers and reductions, no scatter. `prepare` only."""
-    return bins.spmv(rows.bins, rows.values, x, fold_of(semiring, A, x, flip))
+    return layout.spmv(rows.bins, rows.values, x, fold_of(semiring, A, x, flip))
 
 
 def fold_of(semiring, A, x, flip):

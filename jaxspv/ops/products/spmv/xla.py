@@ -22,7 +22,7 @@ from jax import Array, lax
 
 from ...._core.reductions import ROUNDED, fold, sum_in_double
 from ..common.product import Fold, take
-from ..row_layouts.bins import take_inside
+from ..row_layouts.layout import take_inside
 
 UNROLL = 8  # pieces up to this width are folded by an unrolled chain, wider ones by lax.reduce
 MOST_SCATTERED = 2**21  # more pieces are joined by doubling: atomics of long rows collide

@@ -21,8 +21,7 @@ from ...io.opening import existing, opened, refusing
 from ...io.tables.frames import values_of
 from ...io.tables.lines import Text, blocks, check_delimiter, kept, weight_kind
 from ..graph import ShardedGraph
-from .edges import sharded
-from .local_edges import Agreed, LocalEdges
+from .edges import Agreed, LocalEdges, sharded
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh, PartitionSpec

@@ -6,7 +6,6 @@ from .algorithms.pagerank.mesh import sharded_pagerank
 from .algorithms.sssp.mesh import sharded_sssp
 from .algorithms.triangles import sharded_triangle_count
 from .ops.products import mesh
-from .ops.tuples import mesh as mesh_of_tuples
 
 FUNCTIONS = {  # what public functions call for one
     "mxv": mesh.sharded_mxv,
@@ -31,4 +30,4 @@ def _refused(name):
 
 
 ON_TUPLES = {name: _refused(name) for name in FUNCTIONS}
-ON_TUPLES |= {"mxv": mesh_of_tuples.sharded_mxv, "vxm": mesh_of_tuples.sharded_vxm}
+ON_TUPLES |= {"mxv": mesh.sharded_mxv, "vxm": mesh.sharded_vxm}

@@ -13,16 +13,20 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import NamedSharding
 
+from ..._core.eager.arrays import known_while_tracing
 from ..._core.platforms import using
+from ..._core.tuples import commutes, random_values
 from ...algebra.monoids import Monoid, as_monoid, lor, plus
 from ...algebra.semirings import Semiring, as_semiring, plus_times
 from ...formats.stored import Stored
+from ...formats.tuples import Tuples
 from ...sharding.exchange import Local, filled, on_mesh
 from ...sharding.graph import ShardedGraph
 from ...sharding.operation import explicit_mesh, is_row_sharded, mesh_op, placed, refused, whole
 from ..apply import applied, bound
 from ..reduce import checked_axis, lines_of
-from ..tuples.mesh import multiply as of_tuples
+from ..tuples import products as tuples
+from ..tuples.operations import is_sparse
 from ..write_rule.call import Dense, Options, as_operand_mask, call
 from .mxm.api import mxm
 from .mxv.api import mxv, vxm
@@ -113,8 +117,8 @@ def _multiply(
 ) -> Array:
     """`G x` or with `flip` `x G`, of an array (n,) or a matrix on that side, under the options."""
     semiring = as_semiring(semiring)
-    if semiring.add.of_tuples and name in ("mxv", "vxm"):
-        return of_tuples(name, G, x, semiring, options, flip=flip)
+    if name in ("mxv", "vxm") and (isinstance(G, Tuples) or semiring.add.of_tuples):
+        return _multiply_tuples(name, G, x, semiring, options, flip)
     backend = options.pop("backend", None)
     write = _options(name, options)
     if semiring.add.identity is None or semiring.mul.position is not None:
@@ -214,6 +218,53 @@ def _check_dense(name: str, X: Any) -> None:
             f"{name} of a ShardedGraph takes an array of two axes, or one that `G.deal` "
             f"gives; got {type(X).__name__}."
         )
+
+
+# ---- Products over tuples ----
+
+
+def _product_of_tuples(G: ShardedGraph, values: Any, x: Any, semiring: Any, *, flip: bool) -> Any:
+    """y (n, ...) of x (n, ...), both replicated; each device multiplies its block."""
+
+    def body(local: Local, x, semiring, values):
+        block = local.block.with_data(values)
+        if flip:
+            partial = tuples.vxm(local.along_rows(local.piece(x)), block, semiring)
+            return local.everywhere(local.fold_cols(partial, semiring.add))
+        partial = tuples.mxv(block, local.along_cols(local.piece(x)), semiring)
+        return local.everywhere(local.fold_rows(partial, semiring.add))
+
+    return on_mesh(body, G, x, semiring, values=values)
+
+
+op_of_tuples = mesh_op("product of tuples", "definition", advice=lambda *_, **__: [])
+op_of_tuples.register("collectives")(_product_of_tuples)
+
+
+def _multiply_tuples(
+    name: str, A: Any, x: Any, semiring: Semiring, options: dict[str, Any], flip: bool
+) -> Any:
+    """`A x`, or with `flip` `x A`, of a pytree of arrays (n, ...). Raises NotImplementedError: an
+    option that only one device supports; `add` does not commute. ValueError: x is not over the
+    vertices."""
+    backend = options.pop("backend", None)
+    refused(f"{name} over tuples", options)
+    add: Any = semiring.add
+    with known_while_tracing():
+        if add.ordered or (
+            add.ordered is None and not commutes(add.op, random_values(add.identity.value))
+        ):
+            raise NotImplementedError(
+                f"{name} of a ShardedGraph joins terms in no order, and `add` of {semiring} does "
+                "not commute (on random values): call `unshard()`."
+            )
+    if is_sparse(x):
+        raise NotImplementedError(f"{name} over tuples of a ShardedGraph takes a dense vector.")
+    G, values = (A, A.data) if isinstance(A, ShardedGraph) else (A.places, A.values)
+    if wrong := [jnp.shape(v) for v in jax.tree.leaves(x) if jnp.shape(v)[:1] != (G.n,)]:
+        raise ValueError(f"`x` must have leaves over {G.n} vertices; got {wrong}.")
+    x = jax.tree.map(lambda v: whole(G, v), x)
+    return op_of_tuples(G, values, x, semiring, flip=flip, backend=backend)
 
 
 # ---- Reductions ----

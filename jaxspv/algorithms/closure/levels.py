@@ -114,7 +114,7 @@ def _sums(semiring, values, x0, pieces, where, *, known, axes=1):
     pieces, where = lax.optimization_barrier((pieces, where))  # constants are not folded
     edges = None
     if not lanes:
-        edges = jax.tree.map(lambda v: _in_pieces(v, pieces.slot, where, known.run), values)
+        edges = jax.tree.map(lambda v: in_pieces(v, pieces.slot, where, first=known.run), values)
         edges = edges if known.full else ones_unless(pieces.slot >= 0, edges)
     mul, joined, reduce = semiring.mul, add.op, add.reduce
     for _ in range(pieces.slot.ndim - 1 + lanes):
@@ -225,55 +225,37 @@ def _by_rows(parts: Sequence[Any], joined: Any, reduce: Any, in_place: bool) -> 
     return found
 
 
-def _in_pieces(values: Array, slot: Array, where: Array | None, run: int | None) -> Array:
-    """`values[slot]`; each slot comes at most once, so that the transpose is a gather too."""
-    return moved(values, slot, where) if run is None else in_run(values, slot, first=run)
-
-
-def _transposed(cotangent, values, slot, where):
+def _transposed(cotangent, values, slot, where, *, first):
+    """Each slot comes at most once, so that this is a gather too."""
     flat = cotangent.reshape(-1, *cotangent.shape[slot.ndim :])
-    return flat.at[where].get(mode="fill", fill_value=0), None, None
+    if first is None:
+        return flat.at[where].get(mode="fill", fill_value=0), None, None
+    before_after = first, values.shape[0] - first - slot.size
+    return jnp.pad(flat, [before_after, *[(0, 0)] * (flat.ndim - 1)]), None, None
 
 
-moved = Operation(
+# `values[slot]`. first: the first slot where they follow one another, else None.
+in_pieces = Operation(
     "values in pieces",
     "linear",
     transpose=_transposed,
-    types=lambda v, slot, where: typed(v.dtype, *slot.shape, *v.shape[1:]),
+    types=lambda v, slot, where, first: typed(v.dtype, *slot.shape, *v.shape[1:]),
     internal=True,
 )
 
 
-@moved.register("gather")
-def _moved(values: Array, slot: Array, where: Array) -> Array:
-    return take(values, slot)
-
-
-def _run_transposed(cotangent, values, slot, *, first):
-    flat = cotangent.reshape(-1, *cotangent.shape[slot.ndim :])
-    before_after = first, values.shape[0] - first - slot.size
-    return jnp.pad(flat, [before_after, *[(0, 0)] * (flat.ndim - 1)]), None
-
-
-in_run = Operation(
-    "values of a run in pieces",
-    "linear",
-    transpose=_run_transposed,
-    types=lambda v, slot, first: typed(v.dtype, *slot.shape, *v.shape[1:]),
-    internal=True,
-)
-
-
-@in_run.register("slice")
-def _run(values: Array, slot: Array, *, first: int) -> Array:
+@in_pieces.register("gather")
+def _in_pieces(values: Array, slot: Array, where: Any, *, first: int | None) -> Array:
+    if first is None:
+        return take(values, slot)
     found = lax.slice_in_dim(values, first, first + slot.size)
     return found.reshape(*slot.shape, *values.shape[1:])
 
 
-def _run_batched(size, in_batched, values, slot, *, first):
+def _lanes_in_pieces(size, in_batched, values, slot, where, *, first):
     """Piece by piece: XLA on a CPU copies the lanes of a slice twice on the way into a loop."""
-    if size == 1:
-        return _run(values[0], slot, first=first)[None]
+    if first is None or size == 1:
+        return vmapped(_in_pieces, size, in_batched, values, slot, where, first=first)
     each = math.prod(slot.shape[1:])
 
     def piece(k):
@@ -283,4 +265,4 @@ def _run_batched(size, in_batched, values, slot, *, first):
     return jnp.moveaxis(lax.map(piece, jnp.arange(slot.shape[0])), 1, 0)
 
 
-in_run.register("slice", backend="cpu", batched=_run_batched)(_run)
+in_pieces.register("gather", backend="cpu", batched=_lanes_in_pieces)(_in_pieces)

@@ -28,9 +28,8 @@ from ...until import iteration_limit
 from ..common.sources import elsewhere
 from ..common.status import finished
 from ..common.weights import over_largest, refused, with_real_weights
-from .jvp import implicit_tangent
 from .layout import check_strength, strength_of
-from .xla import pagerank_xla
+from .xla import implicit_tangent, pagerank_xla
 
 
 @result_tuple

@@ -21,8 +21,7 @@ from ...sharding.operation import extreme_weights, mesh_op, one_kernel_refused
 from ..common.status import finished
 from ..common.weights import refused as refused_weights
 from .api import PageRank, checked_numbers, checked_personalization
-from .jvp import implicit_tangent
-from .xla import pagerank_xla
+from .xla import implicit_tangent, pagerank_xla
 
 Sum = Callable[[Array, Array, int], Array]
 

@@ -10,6 +10,7 @@ from jax import Array
 from .._core.eager.programs import one_program
 from ..graph import Graph, as_graph
 from ..shapes import Int, Matrix
+from .common.edges import without_ghosts
 
 SIDES = ("out", "in", "both")
 
@@ -60,6 +61,5 @@ def _histogram(graph: Graph, *, size: int, side: str) -> Array:
     if side != "out":
         degrees += graph.in_degrees
     place = jnp.minimum(degrees, size - 1)
-    if graph.exists is not None:
-        place = jnp.where(graph.exists, place, size)
+    place = without_ghosts(graph, place, size)
     return jnp.zeros(size, jnp.int32).at[place].add(1, mode="drop")

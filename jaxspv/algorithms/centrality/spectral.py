@@ -20,7 +20,7 @@ from ...ops.products.mxv.api import mxv, vxm
 from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
 from ..common.derivatives import fixed_point
-from ..common.edges import vertices_of
+from ..common.edges import vertices_of, without_ghosts
 from ..common.sources import elsewhere
 from ..common.weights import check_weights, over_largest, with_real_weights
 
@@ -164,8 +164,7 @@ def katz_centrality(
 
 def _katz(graph: Graph, beta, alpha, tol, limit, *, normalized: bool) -> Scores:
     beta = jnp.broadcast_to(beta, (graph.n,))
-    if graph.exists is not None:
-        beta = jnp.where(graph.exists, beta, 0)
+    beta = without_ghosts(graph, beta, 0)
     x = jnp.zeros_like(beta)
     found = _repeat(_walked, graph, (alpha, beta), x, vertices_of(graph) * tol, limit)
     return Scores(_scaled(found[0], _length) if normalized else found[0], *found[1:])
@@ -261,7 +260,7 @@ def _start(graph: Graph, start: Any) -> Array:
         raise ValueError("`start` must not be zero everywhere.")
     if not is_concrete(x):
         x = jnp.where(jnp.any(x != 0), x, jnp.nan)
-    return x if graph.exists is None else jnp.where(graph.exists, x, 0)
+    return without_ghosts(graph, x, 0)
 
 
 def _length(x: Array) -> Array:

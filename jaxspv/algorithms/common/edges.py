@@ -49,6 +49,11 @@ def vertices_of(graph: Graph) -> Any:
     return graph.n if graph.num_vertices is None else graph.num_vertices
 
 
+def without_ghosts(graph: Graph, x: Array, fill: Any) -> Array:
+    """x (n,), with `fill` for ghosts of `pad`."""
+    return x if graph.exists is None else jnp.where(graph.exists, x, fill)
+
+
 def without_values(A: CSR, dtype: Any) -> CSR:
     """A with ones for values, for products that do not read them, of a dtype that kernels take."""
     return A.with_data(jnp.ones(A.nse, dtype))

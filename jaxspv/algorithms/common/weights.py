@@ -57,7 +57,6 @@ class Facts(NamedTuple):
         nan, negative, infinite: the first slot with a NaN; with a value that is not >= 0; with one
             that is not finite; -1: none.
         ones: whether all are 1.
-        mean: of all; 1 without any.
         finite_mean: of the finite ones (integers: below the largest); None without any.
     """
 
@@ -66,7 +65,6 @@ class Facts(NamedTuple):
     negative: int
     infinite: int
     ones: bool
-    mean: float
     finite_mean: float | None
 
 
@@ -77,7 +75,7 @@ def facts_of(graph: Graph) -> Facts:
     """
     graph = with_real_weights(graph, "prepare")
     if graph.nse == 0:
-        return Facts(np.zeros((), graph.dtype)[()], -1, -1, -1, True, 1.0, None)
+        return Facts(np.zeros((), graph.dtype)[()], -1, -1, -1, True, None)
     return kept(arrays_of(graph), "weights", lambda: _found(graph))
 
 
@@ -90,15 +88,14 @@ def _found(graph: Graph) -> Facts:
         count = int(np.asarray(graph.out.indptr)[-1])
         with np.errstate(invalid="ignore", over="ignore"):  # NaN is looked for, sums may be inf
             found = _facts(np.asarray(weights)[:count], np.bool_(True), np)
-    least, nan, negative, infinite, ones, count, total, finite, finite_total = found
+    least, nan, negative, infinite, ones, count, total = found
     return Facts(
         least,
         int(nan),
         int(negative),
         int(infinite),
         bool(ones),
-        float(total) / float(count) if count else 1.0,
-        float(finite_total) / float(finite) if finite else None,
+        float(total) / float(count) if count else None,
     )
 
 
@@ -148,19 +145,14 @@ def _facts(weights: Any, valid: Any, xp: Any) -> tuple[Any, ...]:
         bad = bad & valid
         return xp.where(bad.any(), xp.argmax(bad), -1) if weights.size else xp.int32(-1)
 
-    def total(chosen):
-        return xp.sum(xp.where(chosen, weights, zero), dtype=wide)
-
     return (
         xp.min(xp.where(valid, weights, zero), initial=zero),
         first(weights != weights),
         first(~(weights >= zero)),
         first(~finite if floats else weights != weights),
         xp.all(~valid | (weights == 1)),
-        xp.sum(valid),
-        total(valid),
         xp.sum(finite),
-        total(finite),
+        xp.sum(xp.where(finite, weights, zero), dtype=wide),
     )
 
 

@@ -15,7 +15,7 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Vector
 from ...until import iteration_limit
-from ..common.edges import endpoints_of
+from ..common.edges import endpoints_of, without_ghosts
 from ..common.sources import vertex_labels
 
 
@@ -82,9 +82,7 @@ def label_propagation(
     found = op(graph, start, limit, backend=backend, method=method)
     if labels is not None:
         found = found._replace(labels=jnp.where(found.labels < n, found.labels, -1))
-    if graph.exists is not None:
-        found = found._replace(labels=jnp.where(graph.exists, found.labels, -1))
-    return found
+    return found._replace(labels=without_ghosts(graph, found.labels, -1))
 
 
 def _types(graph, labels, limit):

@@ -12,6 +12,7 @@ from ..._core.pytree import result_tuple
 from ...formats import CSR
 from ...graph import Graph, as_graph
 from ...shapes import Bool, Int, Matrix
+from ..common.edges import without_ghosts
 from ..components import connected_components
 
 
@@ -83,10 +84,8 @@ def _bipartition(graph: Graph) -> Bipartition:
     labels = connected_components(_double_cover(A)).labels
     mine, copy = labels[:n], labels[n:]
     sides = jnp.where(mine == copy, -1, (copy < mine).astype(jnp.int32))
-    odd = mine == copy
-    if graph.exists is not None:
-        sides, odd = jnp.where(graph.exists, sides, -1), odd & graph.exists
-    return Bipartition(~jnp.any(odd), sides)
+    odd = without_ghosts(graph, mine == copy, False)
+    return Bipartition(~jnp.any(odd), without_ghosts(graph, sides, -1))
 
 
 def _double_cover(A: CSR) -> CSR:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -120,9 +120,7 @@ def _native(graph):
     """One depth-first search, in C++."""
     types = typed(jnp.int32, graph.n), typed(jnp.int32)
     labels, count = bind.call("strong_components", types, graph.out.indptr, graph.out.indices)
-    if graph.exists is None:  # a sum takes 0.1 s to compile
-        return StrongComponents(labels, count, jnp.int32(0))
-    return _of(labels, graph, jnp.int32(0))
+    return _of(labels, graph, jnp.int32(0), count)
 
 
 @op.register("signatures")
@@ -169,5 +167,5 @@ def _by_rounds(graph):
     return _of(while_going(round_, start)[0], graph, jnp.int32(0))
 
 
-def _of(labels: Array, graph: Graph, status: Array) -> StrongComponents:
-    return StrongComponents(*named_components(labels, graph, status))
+def _of(*found: Any) -> StrongComponents:
+    return StrongComponents(*named_components(*found))

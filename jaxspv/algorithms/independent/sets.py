@@ -17,7 +17,7 @@ from ...generators.graphs import check_key
 from ...graph import Graph
 from ...native import bind
 from ...shapes import Bool, Int, Key, Matrix
-from ..common.edges import endpoints_of, no_edges
+from ..common.edges import endpoints_of, no_edges, without_ghosts
 from ..common.sources import check_source
 from ..common.status import finished
 from ..common.undirected import undirected
@@ -189,16 +189,14 @@ def _given(graph: Graph, order: Array | None) -> Array:
 
 
 def _members(graph: Graph, members: Array, status: Array | int = 0) -> IndependentSet:
-    if graph.exists is not None:
-        members = members & graph.exists
+    members = without_ghosts(graph, members, False)
     return IndependentSet(members, jnp.sum(members, dtype=jnp.int32), jnp.int32(status))
 
 
 def _colors(
     graph: Graph, colors: Array, status: Array | int = 0, count: Array | None = None
 ) -> Coloring:
-    if graph.exists is not None:
-        colors = jnp.where(graph.exists, colors, -1)
+    colors = without_ghosts(graph, colors, -1)
     if count is None or graph.exists is not None:
         count = jnp.max(colors, initial=-1) + 1
     return Coloring(colors, count, jnp.int32(status))

@@ -74,7 +74,7 @@ def _check_strength(graph: Graph) -> None:
     if not jnp.issubdtype(graph.dtype, jnp.floating):
         return
     top = float(jnp.finfo(graph.dtype).max) ** 0.5
-    if facts_of(graph).mean * float(graph.nse) < top:  # the sum of all is
+    if (facts_of(graph).finite_mean or 0.0) * float(graph.nse) < top:  # the sum of all is
         return
     with np.errstate(over="ignore"):
         strength = np.asarray(_strength_on_host(graph))

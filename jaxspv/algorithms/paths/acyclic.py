@@ -18,7 +18,7 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Bool, Int, Matrix
 from ..bfs.api import many as bfs_of_sources
-from ..common.edges import endpoints_of, kept
+from ..common.edges import endpoints_of, kept, without_ghosts
 
 
 @result_tuple
@@ -121,8 +121,7 @@ def _generations(graph: Graph) -> TopologicalOrder:
     start = (jnp.full(n, -1, jnp.int32), graph.in_degrees, jnp.int32(0), jnp.asarray(n > 0))
     generations = while_going(round_, start)[0]
     acyclic = jnp.all(generations >= 0)
-    if graph.exists is not None:
-        generations = jnp.where(graph.exists, generations, -1)
+    generations = without_ghosts(graph, generations, -1)
     valid = generations >= 0
     order = jnp.argsort(jnp.where(valid, generations, n), stable=True).astype(jnp.int32)
     order = jnp.where(jnp.arange(n) < jnp.sum(valid, dtype=jnp.int32), order, n)

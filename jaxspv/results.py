@@ -29,4 +29,4 @@ from .algorithms.trees.forest import SpanningForest as SpanningForest
 from .algorithms.trees.rooted import SpanningTree as SpanningTree
 from .algorithms.triangles import Triangles as Triangles
 from .formats.choose import FormatChoice as FormatChoice
-from .learning.sampling.neighbors import Neighbors as Neighbors
+from .learning.neighbors import Neighbors as Neighbors

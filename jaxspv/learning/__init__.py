@@ -7,10 +7,10 @@ from ..interop.edge_index import to_edge_index as to_edge_index
 from ..interop.edge_index import to_graphs_tuple as to_graphs_tuple
 from ..ops.aggregate import aggregate as aggregate
 from ..ops.aggregate import softmax as softmax
-from .attention.api import attention as attention
+from .attention import attention as attention
 from .batching import block_diag as block_diag
 from .batching import unbatch as unbatch
+from .neighbors import sample_neighbors as sample_neighbors
 from .normalize import add_self_loops as add_self_loops
 from .normalize import normalize as normalize
-from .sampling.neighbors import sample_neighbors as sample_neighbors
-from .sampling.walks import random_walk as random_walk
+from .walks import random_walk as random_walk

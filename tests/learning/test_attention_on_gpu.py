@@ -10,8 +10,8 @@ from learning_cases import made, normal, operands, padded, pattern
 
 import jaxspv as jsp
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from jaxspv.learning.attention import api, gpu, xla
-from jaxspv.learning.attention.xla import Dot
+from jaxspv.learning import attention_gpu as gpu
+from jaxspv.learning.attention import Dot, _attended, _pulled, _traced
 from jaxspv.ops.products.sddmm.api import bare
 from pallas_kernels.products.attention.job import Schedule
 from tests.kernels.test_lowering import lower
@@ -46,12 +46,12 @@ def test_what_a_gpu_runs_is_the_same(own, dtype, on_gpu):
             got, want = (np.asarray(v, np.float32) for v in (got, want))
             np.testing.assert_allclose(got, want, **rough)
 
-    result = xla._attended("cpu", *given, score=score)
+    result = _attended("cpu", *given, score=score)
     close(gpu._rows(*given, score=score), result)
     moving = (True, True) if own is None else (True, False, True)
     how = {"score": score, "live": (moving, True)}
     given = *given, result, (normal(7, M, 2, 3), normal(8, M, 2))
-    close(gpu._pulled(*given, **how), xla._pulled("cpu", *given, **how))
+    close(gpu._pulled(*given, **how), _pulled("cpu", *given, **how))
 
 
 @pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="its kernels need a newer JAX")
@@ -73,16 +73,16 @@ def test_a_gpu_takes_the_kernel():
 def same_as_in_chunks(fn, Q, K, V, edges, bias, scale=0.7):
     """The kernels and the chunks of a CPU give the same, and the same cotangents of everything."""
     A, heads = made(ROW, COL, (M, N)), V.shape[1:-1]
-    score, captured = api._traced(fn, Q, K, edges, heads, scale)
+    score, captured = _traced(fn, Q, K, edges, heads, scale)
     given = bare(A), (captured, Q, K, (bias, edges)), V
     assert gpu.not_here(*given, score=score) is None
-    result = xla._attended("cpu", *given, score=score)
+    result = _attended("cpu", *given, score=score)
     for got, want in zip(gpu._rows(*given, score=score), result, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     moving = (True,) * (len(captured) + 2 + (bias is not None) + (edges is not None))
     how = {"score": score, "live": (moving, True)}
     given = *given, result, (normal(7, M, *heads, 3), normal(8, M, *heads))
-    found, wanted = gpu._pulled(*given, **how), xla._pulled("cpu", *given, **how)
+    found, wanted = gpu._pulled(*given, **how), _pulled("cpu", *given, **how)
     for got, want in zip(found, wanted, strict=True):
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5)
@@ -163,7 +163,7 @@ def test_scores_that_kernels_refuse(on_gpu):
         (lambda q, k: q + k[::-1], "kernels have no `rev`"),
         (lambda q, k: q + jnp.sum(k), "`reduce_sum` adds more than features"),
     ):
-        score, captured = api._traced(fn, Q, K, None, (2,), 1.0)
+        score, captured = _traced(fn, Q, K, None, (2,), 1.0)
         given = bare(A), (captured, Q, K, (None, None)), V
         assert said in gpu.not_here(*given, score=score)
 

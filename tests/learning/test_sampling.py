@@ -10,7 +10,7 @@ import scipy.sparse
 from scipy.special import chdtrc  # its tail; scipy.stats takes long to import
 
 import jaxspv as jsp
-from jaxspv.learning.sampling import neighbors as draws
+from jaxspv.learning import neighbors as draws
 
 KEY = jax.random.key(0)
 LEAST = 1e-4  # of a p-value: keys are fixed, and so is what is tested

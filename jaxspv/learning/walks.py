@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.indices import lower_bound
-from ..._core.loops import batch_any, scan, while_loop
-from ...generators.graphs import check_key, check_size
-from ...graph import Graph, as_graph
-from ...ops.write_rule.entries import take
-from ...shapes import Int, Key, Matrix, Sources
+from .._core.indices import lower_bound
+from .._core.loops import batch_any, scan, while_loop
+from ..generators.graphs import check_key, check_size
+from ..graph import Graph, as_graph
+from ..ops.write_rule.entries import take
+from ..shapes import Int, Key, Matrix, Sources
 from .neighbors import below, bits, check_nodes, rows_of
 
 MISSED = 24.0  # a step is accepted but for odds of e^-24

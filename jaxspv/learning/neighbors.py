@@ -12,20 +12,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.eager.kept import kept
-from ..._core.indices import check_range, within
-from ..._core.loops import batch_max, fori_loop, while_loop
-from ..._core.platforms import default_promotion
-from ..._core.pytree import is_concrete, result_tuple
-from ...algorithms.common.sources import refuse_names
-from ...construct.edges import checked_indices
-from ...formats import SparseMatrix
-from ...formats.base import ours
-from ...formats.stored import as_values
-from ...generators.graphs import check_key
-from ...graph import Graph, as_graph
-from ...ops.write_rule.entries import is_plain, take
-from ...shapes import Int, Key, Matrix, Sources, Values
+from .._core.eager.kept import kept
+from .._core.indices import check_range, within
+from .._core.loops import batch_max, fori_loop, while_loop
+from .._core.platforms import default_promotion
+from .._core.pytree import is_concrete, result_tuple
+from ..algorithms.common.sources import refuse_names
+from ..construct.edges import checked_indices
+from ..formats import SparseMatrix
+from ..formats.base import ours
+from ..formats.stored import as_values
+from ..generators.graphs import check_key
+from ..graph import Graph, as_graph
+from ..ops.write_rule.entries import is_plain, take
+from ..shapes import Int, Key, Matrix, Sources, Values
 
 STEPS = 12  # bits of a mantissa that index the table of logarithms
 UNIT = 22  # fractional bits of a logarithm

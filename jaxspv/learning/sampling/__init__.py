@@ -1,1 +1,0 @@
-"""Random neighbours and random walks of static sizes, on the device."""

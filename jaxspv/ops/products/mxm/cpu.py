@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from ...._core.compat import large_loops_are_native
-from ...._core.native_loops import read, read_natural, write, write_natural
+from ...._core.native_loops import each, read, read_natural, write, write_natural
 from ...._core.operation import Operation, typed
 from ...._core.reductions import rounded
 from ....algebra.masks import Mask
@@ -137,8 +137,7 @@ def fill(
     first_wins = add.takes_first
     spare = n + 1  # for what does not count; place n is the 0 of padding
 
-    def row(c):
-        i, begin, low, acc, asked, values, flag = c
+    def row(i, begin, low, acc, asked, values, flag):
         last, high = read(a.indptr, i + 1), read(ends, i + 1)
 
         def clear(c):
@@ -151,8 +150,7 @@ def fill(
 
         _, acc, asked = lax.while_loop(lambda c: c[0] < high, clear, (low, acc, asked))
 
-        def entry(c):
-            e, acc, flag = c
+        def entry(e, acc, flag):
             at = begin + last - 1 - e if first_wins else e
             k, x = read(a.indices, at), read(a.data, at)
             end = read(b.indptr, k + 1)
@@ -174,11 +172,9 @@ def fill(
                 return f + UNROLL, acc, flag
 
             state = (read(b.indptr, k), acc, flag)
-            _, acc, flag = lax.while_loop(lambda c: c[0] < end, products, state)
-            return e + 1, acc, flag
+            return lax.while_loop(lambda c: c[0] < end, products, state)[1:]
 
-        first = jnp.where(low < high, begin, last)
-        _, acc, flag = lax.while_loop(lambda c: c[0] < last, entry, (first, acc, flag))
+        acc, flag = each(jnp.where(low < high, begin, last), last, entry, acc, flag)
 
         def take(c):
             p, values = c
@@ -188,7 +184,7 @@ def fill(
             return p + UNROLL, values
 
         _, values = lax.while_loop(lambda c: c[0] < high, take, (low, values))
-        return i + 1, last, high, acc, asked, values, flag
+        return last, high, acc, asked, values, flag
 
     acc = jnp.full(n + 2, add.identity_of(dtype)).at[n].set(np.zeros((), dtype))
     acc = rounded(acc, wide)
@@ -196,8 +192,8 @@ def fill(
     if masked and mul.overflow is not None:
         asked = jnp.full(n + 2, -1, jnp.int32)
     values = jnp.zeros(columns.shape[0], dtype)
-    start = jnp.int32(0), a.indptr[0], jnp.int32(0), acc, asked, values, jnp.asarray(False)
-    return lax.while_loop(lambda c: c[0] < m, row, start)[5:]
+    start = a.indptr[0], jnp.int32(0), acc, asked, values, jnp.asarray(False)
+    return each(0, m, row, *start)[4:]
 
 
 TURN = 2  # products a turn of the innermost loop: with 4 the body is no longer compiled natively
@@ -212,19 +208,12 @@ def cotangents(A: CSR, B: CSR, C: CSR, w: Array) -> tuple[Array, Array]:
     """(by_a, by_b) for cotangents w (C.nse,); 0 in padding."""
     (m, _), n, places = A.shape, B.shape[1], C.nse
     wide, added = plus.one_by_one(w.dtype)
-    zero = jnp.int32(0)
 
-    def row(c):
-        i, mark, by_a, by_b = c
+    def row(i, mark, by_a, by_b):
         low, high = read(C.indptr, i), read(C.indptr, i + 1)
-        _, mark = lax.while_loop(
-            lambda c: c[0] < high,
-            lambda c: (c[0] + 1, write(c[1], read(C.indices, c[0]), c[0])),
-            (low, mark),
-        )
+        (mark,) = each(low, high, lambda p, mark: (write(mark, read(C.indices, p), p),), mark)
 
-        def entry(c):
-            e, by_a, by_b = c
+        def entry(e, by_a, by_b):
             k, x = read(A.indices, e), read(A.data, e)
             end = read(B.indptr, k + 1)
 
@@ -243,14 +232,11 @@ def cotangents(A: CSR, B: CSR, C: CSR, w: Array) -> tuple[Array, Array]:
 
             start = (read(B.indptr, k), rounded(jnp.zeros((), w.dtype), wide), by_b)
             _, total, by_b = lax.while_loop(lambda c: c[0] < end, products, start)
-            return e + 1, write(by_a, e, rounded(total, w.dtype)), by_b
+            return write(by_a, e, rounded(total, w.dtype)), by_b
 
-        first = (read(A.indptr, i), by_a, by_b)
-        last = read(A.indptr, i + 1)
-        _, by_a, by_b = lax.while_loop(lambda c: c[0] < last, entry, first)
-        return i + 1, mark, by_a, by_b
+        return mark, *each(read(A.indptr, i), read(A.indptr, i + 1), entry, by_a, by_b)
 
     marks, w = jnp.full(n + 1, -1, jnp.int32), jnp.append(w, 0)
-    state = (zero, marks, jnp.zeros(A.nse, w.dtype), rounded(jnp.zeros(B.nse + 1, w.dtype), wide))
-    _, _, by_a, by_b = lax.while_loop(lambda c: c[0] < m, row, state)
+    sums = jnp.zeros(A.nse, w.dtype), rounded(jnp.zeros(B.nse + 1, w.dtype), wide)
+    _, by_a, by_b = each(0, m, row, marks, *sums)
     return by_a, rounded(by_b, w.dtype)[:-1]

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ...._core.native_loops import is_negative, read, write
+from ...._core.native_loops import each, is_negative, read, write
 from ...._core.operation import typed
 from ...._core.reductions import rounded
 from ....formats.vector import SparseVector
@@ -60,13 +60,11 @@ def _columns(call: Call) -> SparseVector:
     dtype, add = call.dtype, call.semiring.add
     wide, joined = add.one_by_one(dtype)
 
-    def column(c):
-        k, *state = c
+    def column(k, *state):
         inner, value = read(x.indices, k), read(x.data, k)
         last = read(A.indptr, inner + 1)
 
-        def entry(c):
-            e, total, mark, flag = c
+        def entry(e, total, mark, flag):
             out, data = read(A.indices, e), read(A.data, e)
             here, seen = read(total, out), is_negative(read(mark, out))
             new = add.admit(call.product(data, out, inner, value))
@@ -75,24 +73,19 @@ def _columns(call: Call) -> SparseVector:
             wanted = seen < 2 if allowed is None else read(allowed, out)
             total = write(total, out, lax.select(wanted, new, here))
             mark = write(mark, out, jnp.where(wanted, -1, -seen))
-            return e + 1, total, mark, flag | (wanted & call.beyond(data, value))
+            return total, mark, flag | (wanted & call.beyond(data, value))
 
-        state = lax.while_loop(lambda c: c[0] < last, entry, (read(A.indptr, inner), *state))
-        return k + 1, *state[1:]
+        return each(read(A.indptr, inner), last, entry, *state)
 
     start = rounded(jnp.zeros(m, dtype), wide), jnp.zeros(m, jnp.int32), jnp.asarray(False)
-    _, total, mark, flag = lax.while_loop(
-        lambda c: c[0] < x.count, column, (jnp.zeros((), x.count.dtype), *start)
-    )
+    total, mark, flag = each(0, x.count, column, *start)
 
-    def listed(c):
-        i, count, rows = c
+    def listed(i, count, rows):
         here = is_negative(read(mark, i))
         at = jnp.minimum(count, nse)  # the slot behind the last takes what does not fit
-        return i + 1, count + here, write(rows, at, jnp.where(here > 0, i, m))
+        return count + here, write(rows, at, jnp.where(here > 0, i, m))
 
-    state = (jnp.int32(0), jnp.int32(0), jnp.full(nse + 1, m, jnp.int32))
-    _, count, rows = lax.while_loop(lambda c: c[0] < m, listed, state)
+    count, rows = each(0, m, listed, jnp.int32(0), jnp.full(nse + 1, m, jnp.int32))
     return _vector(call, take(rounded(total, dtype), rows[:nse]), rows, count, flag)
 
 
@@ -109,14 +102,12 @@ def _rows(call: Call) -> SparseVector:
     own = jnp.arange(x.nse, dtype=jnp.int32)
     slots = jnp.full(n, -1, jnp.int32).at[x.indices].set(own, mode="drop")
 
-    def row(c):
-        out, count, rows, values, flag = c
+    def row(out, count, rows, values, flag):
         first, last = read(A.indptr, out), read(A.indptr, out + 1)
         if allowed is not None:
             last = jnp.where(read(allowed, out), last, first)
 
-        def entry(c):
-            e, total, seen, flag = c
+        def entry(e, total, seen, flag):
             inner, data = read(A.indices, e), read(A.data, e)
             slot = read(slots, inner)
             valid = slot >= 0
@@ -124,16 +115,15 @@ def _rows(call: Call) -> SparseVector:
             new = add.admit(call.product(data, out, inner, value))
             new = lax.select(seen, joined(total, new), rounded(new, wide))
             flag |= valid & call.beyond(data, value)
-            return e + 1, lax.select(valid, new, total), seen | valid, flag
+            return lax.select(valid, new, total), seen | valid, flag
 
-        start = (first, rounded(jnp.zeros((), dtype), wide), jnp.asarray(False), flag)
-        _, total, seen, flag = lax.while_loop(lambda c: c[0] < last, entry, start)
+        start = rounded(jnp.zeros((), dtype), wide), jnp.asarray(False), flag
+        total, seen, flag = each(first, last, entry, *start)
         at = jnp.minimum(count, nse)  # the slot behind the last takes what does not fit
         rows = write(rows, at, jnp.where(seen, out, m))
         values = write(values, at, rounded(total, dtype))
-        return out + 1, count + seen.astype(jnp.int32), rows, values, flag
+        return count + seen.astype(jnp.int32), rows, values, flag
 
     blank = jnp.full(nse + 1, m, jnp.int32), jnp.zeros(nse + 1, dtype)
-    state = (jnp.int32(0), jnp.int32(0), *blank, jnp.asarray(False))
-    _, count, rows, values, flag = lax.while_loop(lambda c: c[0] < m, row, state)
+    count, rows, values, flag = each(0, m, row, jnp.int32(0), *blank, jnp.asarray(False))
     return _vector(call, values[:nse], rows, count, flag)

@@ -12,8 +12,7 @@ from ..algebra.semirings import min_plus
 from ..graph import Graph
 from ..native import bind
 from ..shapes import Int, Matrix
-from .common.edges import degrees_without_loops, endpoints_of
-from .common.undirected import undirected
+from .common.edges import degrees_without_loops, endpoints_of, undirected
 from .components import connected_components
 from .fixpoint.api import fixpoint
 

@@ -25,8 +25,7 @@ from ..ops.products.mxm.api import mxm
 from ..shapes import Bool, Int, Matrix
 from ..sharding.exchange import Local, on_mesh
 from ..sharding.operation import mesh_op
-from .common.edges import kept
-from .common.undirected import undirected
+from .common.edges import kept, undirected
 
 
 @result_tuple

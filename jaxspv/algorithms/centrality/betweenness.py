@@ -20,9 +20,8 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Bool, Float, Indices, Matrix
 from ..common.derivatives import constant
-from ..common.edges import vertices_of
+from ..common.edges import is_undirected, vertices_of
 from ..common.sources import check_source
-from ..common.undirected import is_undirected
 from ..common.weights import refused, with_real_weights
 from ..sssp.api import sssp
 from .betweenness_xla import by_levels, by_tight_edges

@@ -18,8 +18,7 @@ from ...graph import Graph, as_graph
 from ...ops.ewise import ewise_add, ewise_mult
 from ...ops.products.mxm.api import mxm
 from ...shapes import Float, Matrix
-from ..common.edges import degrees_without_loops, endpoints_of, kept, vertices_of
-from ..common.undirected import is_undirected
+from ..common.edges import degrees_without_loops, endpoints_of, is_undirected, kept, vertices_of
 from ..common.weights import check_weights, with_real_weights
 from ..triangles import of_vertices
 

@@ -15,8 +15,7 @@ from ...graph import Graph
 from ...ops.write_rule.slots import chosen_slots
 from ...shapes import Float, Matrix
 from ..common.derivatives import constant
-from ..common.edges import degrees_without_loops, endpoints_of
-from ..common.undirected import undirected
+from ..common.edges import degrees_without_loops, endpoints_of, undirected
 from ..triangles import of_vertices
 from .trusses import k_truss
 

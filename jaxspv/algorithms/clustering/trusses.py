@@ -29,8 +29,7 @@ from ...ops.products.mxm.api import mxm
 from ...shapes import Count, Matrix
 from ...until import iteration_limit
 from ..common.derivatives import constant
-from ..common.edges import endpoints_of, kept
-from ..common.undirected import undirected
+from ..common.edges import endpoints_of, kept, undirected
 
 
 @reaching

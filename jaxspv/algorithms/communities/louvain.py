@@ -18,9 +18,8 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Float, Int, Matrix, Real
 from ..common.derivatives import constant
-from ..common.edges import endpoints_of, without_ghosts
+from ..common.edges import endpoints_of, undirected, without_ghosts
 from ..common.status import finished
-from ..common.undirected import undirected
 from ..common.weights import check_weights, with_real_weights
 from .modularity import edge_weights, modularity
 

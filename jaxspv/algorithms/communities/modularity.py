@@ -15,9 +15,8 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ...ops.products.mxv.api import mxv, vxm
 from ...shapes import Float, Matrix, Real, Vector
-from ..common.edges import endpoints_of
+from ..common.edges import endpoints_of, is_undirected
 from ..common.sources import vertex_labels
-from ..common.undirected import is_undirected
 from ..common.weights import check_weights, with_real_weights
 
 

@@ -16,9 +16,8 @@ from ...graph import Graph
 from ...native import bind
 from ...shapes import Count, Int, Matrix
 from ...until import iteration_limit
-from ..common.edges import degrees_without_loops, endpoints_of, kept, no_edges
+from ..common.edges import degrees_without_loops, endpoints_of, kept, no_edges, undirected
 from ..common.status import finished
-from ..common.undirected import undirected
 
 
 @result_tuple

@@ -17,10 +17,9 @@ from ...generators.graphs import check_key
 from ...graph import Graph
 from ...native import bind
 from ...shapes import Bool, Int, Key, Matrix
-from ..common.edges import endpoints_of, no_edges, without_ghosts
+from ..common.edges import endpoints_of, no_edges, undirected, without_ghosts
 from ..common.sources import check_source
 from ..common.status import finished
-from ..common.undirected import undirected
 
 
 @result_tuple

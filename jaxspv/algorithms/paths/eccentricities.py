@@ -19,9 +19,8 @@ from ...shapes import Bool, Count, Int, Matrix, Sources
 from ..bfs.api import bfs
 from ..bfs.api import many as bfs_of_sources
 from ..bfs.xla import in_words
-from ..common.edges import vertices_of
+from ..common.edges import undirected, vertices_of
 from ..common.sources import check_source, check_vertex
-from ..common.undirected import undirected
 
 
 @result_tuple

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv._core.eager import arrays
-from jaxspv.algorithms.common import undirected
+from jaxspv.algorithms.common import edges
 from jaxspv.formats.csr import known_symmetric
 from pallas_kernels.layouts import adjacency, ragged, sliced_rows
 from tests.kernels.layouts import numpy_layouts
@@ -150,10 +150,10 @@ def test_symmetry_by_bisection(on_gpu, monkeypatch):
         want = np.array_equal(M, M.T, equal_nan=True)
         assert known_symmetric(A) == want
         graph = jsp.Graph(A)
-        assert undirected.is_undirected(graph) == np.array_equal(M != 0, M.T != 0)
-        assert undirected.is_undirected(graph, values=True) == want
+        assert edges.is_undirected(graph) == np.array_equal(M != 0, M.T != 0)
+        assert edges.is_undirected(graph, values=True) == want
         rounded = jsp.Graph(A.with_data(A.data.at[0].multiply(1 + 1e-7)))
-        assert undirected.is_undirected(rounded, values=True) == want
+        assert edges.is_undirected(rounded, values=True) == want
 
 
 def test_rows_are_sorted_in_pieces(monkeypatch):

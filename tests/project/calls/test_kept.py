@@ -12,7 +12,7 @@ import scipy.sparse.csgraph as csgraph
 import jaxspv as jsp
 from jaxspv._core.eager import kept
 from jaxspv.algorithms.closure import pieces
-from jaxspv.algorithms.common import undirected, weights
+from jaxspv.algorithms.common import edges, weights
 from jaxspv.graph import as_graph
 
 pytestmark = pytest.mark.fast
@@ -68,9 +68,9 @@ def test_a_pattern_is_cut_for_closures_once(monkeypatch):
 
 
 def test_a_matrix_is_compared_with_its_transpose_once(monkeypatch):
-    compare, count = undirected.known_symmetric, []
+    compare, count = edges.known_symmetric, []
     counted = lambda *of: (count.append(1), compare(*of))[1]  # noqa: E731
-    monkeypatch.setattr(undirected, "known_symmetric", counted)
+    monkeypatch.setattr(edges, "known_symmetric", counted)
     A = jsp.from_edges(np.r_[TAIL, HEAD], np.r_[HEAD, TAIL], np.ones(10, np.float32), shape=(5, 5))
     for _ in range(2):
         assert int(jsp.triangle_count(A).count) == 0

@@ -20,7 +20,7 @@ from ...sharding.exchange import Local, on_mesh
 from ...sharding.operation import one_kernel_refused, unasked
 from .mesh import multiplied, multiplied_row_sharded, op, product
 from .spmv.api import no_fold
-from .spmv.gpu import SCALARS, no_scalars, scalars
+from .spmv.gpu import no_scalars, scalars
 
 LATE = 8  # columns of one gather after the kernels timed out: no more memory than they take
 
@@ -42,8 +42,6 @@ def _not_counted(G, x, semiring, *counts: int) -> str | None:
         return reason
     if 0 in x.shape or G.data.shape[-1] == 0:
         return "there is nothing to multiply"
-    if G.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
-        return f"kernels take float32 and int32 values, not {G.dtype} and {x.dtype}"
     if max(counts) > LIMIT:
         return "kernels count rows, entries and the numbers of X and of the result in int32"
     one = jax.ShapeDtypeStruct((G.n, x.shape[-1]), x.dtype)

@@ -6,7 +6,6 @@ import jax.numpy as jnp
 
 from pallas_kernels.products.sparse_result import ATOMIC
 from pallas_kernels.products.spmspv import Entries, Result, Tiles, spmspv_push, spmspv_tile
-from pallas_kernels.simt import scalar_jaxpr
 
 from ....formats import Tiled
 from ....formats.base import serves
@@ -14,7 +13,7 @@ from ....formats.tiled.vector import BitVector
 from ....formats.vector import SparseVector
 from ..common.product import no_plain_product, result_dtype
 from ..spmv.api import multiply_values
-from ..spmv.gpu import SCALARS
+from ..spmv.gpu import no_scalars
 from .api import needs_columns, op
 
 
@@ -23,19 +22,13 @@ def _not_here(semiring, A, x, flip) -> str | None:
         return "there is nothing to multiply"
     if not x.unique:
         return "`x` may hold a place twice"
-    if reason := no_plain_product(semiring):
+    how = semiring, A, x, flip
+    if reason := no_plain_product(semiring) or no_scalars(*how, addition=False):
         return reason
-    if A.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
-        return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
     if semiring.mul.overflow is not None and jnp.issubdtype(A.dtype, jnp.integer):
         return "kernels do not detect the overflow of integer path lengths"
-    term = result_dtype(semiring, A, x, flip)
-    if term.name not in SCALARS:
-        return f"kernels combine float32 and int32 values, not {term}"
-    if semiring.add.atomic(term) not in ATOMIC:
-        return f"the monoid `{semiring.add.name}` has no atomic"
-    reason = scalar_jaxpr.refuse(multiply_values(semiring, flip), A.dtype, x.dtype)
-    return None if reason is None else f"`{semiring.mul.name}`: {reason}"
+    atomic = semiring.add.atomic(result_dtype(*how)) in ATOMIC
+    return None if atomic else f"the monoid `{semiring.add.name}` has no atomic"
 
 
 def _not_pushed(semiring, A, x, allowed, *, flip, nse) -> str | None:

@@ -200,9 +200,8 @@ def _edge_terms(c: Call, runs: Runs, first: Array, size: int) -> tuple[Array, Ar
     """(out, term, term overflow) of `size` edges from `first` on; `out` is m where none is."""
     slot, owner, valid = edge_slots(runs, first, size)
     m = c.A.shape[0]
-    out = jnp.where(valid, take(c.A.indices, slot), m)
-    if c.allowed is not None:
-        out = jnp.where(c.allowed.at[out].get(mode="fill", fill_value=False), out, m)
+    out = take(c.A.indices, slot)
+    out = jnp.where(c.kept(valid, out), out, m)
     valid = out < m
     data = safe(take(c.A.data, slot), valid)
     inner = take(c.x.indices, owner)

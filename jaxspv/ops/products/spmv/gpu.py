@@ -40,8 +40,6 @@ def _no_values(semiring, A, x, rows, *, flip) -> str | None:
         return "there is nothing to multiply"
     if A.indices.dtype != jnp.int32 or A.nse + A.shape[0] > LIMIT:
         return "kernels count rows and entries in int32"
-    if A.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
-        return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
     return no_fold(semiring, A) or no_scalars(semiring, A, x, flip)
 
 
@@ -50,6 +48,8 @@ def no_scalars(semiring, A, x, flip, addition=True) -> str | None:
 
     addition: whether they take its addition as a function.
     """
+    if A.dtype.name not in SCALARS or x.dtype.name not in SCALARS:
+        return f"kernels take float32 and int32 values, not {A.dtype} and {x.dtype}"
     if jax.tree.leaves(semiring):
         return "the semiring has parameters"
     product, combine = _functions(semiring, A, x, flip)

@@ -46,14 +46,11 @@ try:
     from .algorithms.communities.label_propagation import label_propagation as label_propagation
     from .algorithms.communities.louvain import louvain as louvain
     from .algorithms.communities.modularity import modularity as modularity
+    from .algorithms.components import bipartition as bipartition
     from .algorithms.components import connected_components as connected_components
-    from .algorithms.connectivity.bipartite import bipartition as bipartition
-    from .algorithms.connectivity.bipartite import is_bipartite as is_bipartite
-    from .algorithms.connectivity.cores import core_number as core_number
-    from .algorithms.connectivity.cores import k_core as k_core
-    from .algorithms.connectivity.strong import (
-        strongly_connected_components as strongly_connected_components,
-    )
+    from .algorithms.components import is_bipartite as is_bipartite
+    from .algorithms.cores import core_number as core_number
+    from .algorithms.cores import k_core as k_core
     from .algorithms.cuthill_mckee import reverse_cuthill_mckee as reverse_cuthill_mckee
     from .algorithms.degrees import degree_histogram as degree_histogram
     from .algorithms.fixpoint.api import fixpoint as fixpoint
@@ -77,6 +74,9 @@ try:
     from .algorithms.similarity import similarity as similarity
     from .algorithms.soft_sssp import soft_sssp as soft_sssp
     from .algorithms.sssp.api import sssp as sssp
+    from .algorithms.strong_components import (
+        strongly_connected_components as strongly_connected_components,
+    )
     from .algorithms.trees.forest import minimum_spanning_forest as minimum_spanning_forest
     from .algorithms.trees.rooted import spanning_tree as spanning_tree
     from .algorithms.triangles import triangle_count as triangle_count

@@ -7,10 +7,9 @@ from .algorithms.centrality.spectral import Hits as Hits
 from .algorithms.centrality.spectral import Scores as Scores
 from .algorithms.communities.label_propagation import LabelPropagation as LabelPropagation
 from .algorithms.communities.louvain import Communities as Communities
+from .algorithms.components import Bipartition as Bipartition
 from .algorithms.components import Components as Components
-from .algorithms.connectivity.bipartite import Bipartition as Bipartition
-from .algorithms.connectivity.cores import CoreNumbers as CoreNumbers
-from .algorithms.connectivity.strong import StrongComponents as StrongComponents
+from .algorithms.cores import CoreNumbers as CoreNumbers
 from .algorithms.fixpoint.api import Fixpoint as Fixpoint
 from .algorithms.independent.matching import Matching as Matching
 from .algorithms.independent.sets import Coloring as Coloring
@@ -25,6 +24,7 @@ from .algorithms.paths.targets import ShortestPath as ShortestPath
 from .algorithms.similarity import Similarity as Similarity
 from .algorithms.soft_sssp import SoftSSSP as SoftSSSP
 from .algorithms.sssp.api import SSSP as SSSP
+from .algorithms.strong_components import StrongComponents as StrongComponents
 from .algorithms.trees.forest import SpanningForest as SpanningForest
 from .algorithms.trees.rooted import SpanningTree as SpanningTree
 from .algorithms.triangles import Triangles as Triangles

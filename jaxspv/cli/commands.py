@@ -20,7 +20,7 @@ from ..algorithms.common.sources import path_to
 from ..algorithms.common.status import NegativeCycleError
 from ..algorithms.communities.louvain import louvain
 from ..algorithms.components import connected_components
-from ..algorithms.connectivity.cores import core_number
+from ..algorithms.cores import core_number
 from ..algorithms.pagerank.api import pagerank
 from ..algorithms.sssp.api import sssp
 from ..algorithms.triangles import triangle_count

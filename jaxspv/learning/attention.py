@@ -26,8 +26,7 @@ from .._core.platforms import Backend
 from ..algebra.functions import check_function
 from ..ops.aggregate import wide
 from ..ops.products.common.elementwise import Elementwise, trace
-from ..ops.products.sddmm.api import bare, check_ends
-from ..ops.products.sddmm.api import live_tangents, register_chunks
+from ..ops.products.sddmm.api import bare, check_ends, live_tangents, register_chunks
 from ..ops.products.sddmm.by_entry import ByEntry, chunk_for
 from ..ops.reduce import broadcast_rows
 from ..ops.write_rule.call import matrix

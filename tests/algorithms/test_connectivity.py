@@ -12,7 +12,7 @@ from strategies import edges
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms.connectivity import strong
+from jaxspv.algorithms import strong_components as strong
 from pallas_kernels import strong as kernels
 from pallas_kernels.simt.device import Grid
 

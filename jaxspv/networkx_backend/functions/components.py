@@ -8,9 +8,9 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 
+from ...algorithms.components import bipartition
 from ...algorithms.components import connected_components as components_of
-from ...algorithms.connectivity.bipartite import bipartition
-from ...algorithms.connectivity.strong import strongly_connected_components as strong_of
+from ...algorithms.strong_components import strongly_connected_components as strong_of
 from ...algorithms.trees.forest import minimum_spanning_forest
 from ...checking import check
 from ..graph import ConvertedGraph, convert_to_nx

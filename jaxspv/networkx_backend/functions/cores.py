@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from ...algorithms.clustering.trusses import k_truss as truss_of
-from ...algorithms.connectivity.cores import core_number as cores_of
+from ...algorithms.cores import core_number as cores_of
 from ...graph import Graph
 from ...ops.products.mxv.api import mxv
 from ..graph import ConvertedGraph, convert_to_nx

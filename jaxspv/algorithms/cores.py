@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.eager.programs import one_program
-from ..._core.operation import Operation, typed
-from ..._core.platforms import Backend, reaching
-from ..._core.pytree import result_tuple
-from ...formats import CSR
-from ...graph import Graph
-from ...native import bind
-from ...shapes import Count, Int, Matrix
-from ...until import iteration_limit
-from ..common.edges import degrees_without_loops, endpoints_of, kept, no_edges, undirected
-from ..common.status import finished
+from .._core.eager.programs import one_program
+from .._core.operation import Operation, typed
+from .._core.platforms import Backend, reaching
+from .._core.pytree import result_tuple
+from ..formats import CSR
+from ..graph import Graph
+from ..native import bind
+from ..shapes import Count, Int, Matrix
+from ..until import iteration_limit
+from .common.edges import degrees_without_loops, endpoints_of, kept, no_edges, undirected
+from .common.status import finished
 
 
 @result_tuple

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ..._core.loops import while_going
-from ..._core.operation import Operation, typed
-from ..._core.platforms import Backend
-from ..._core.pytree import result_tuple
-from ...graph import Graph, as_graph
-from ...native import bind
-from ...shapes import Int, Matrix
-from ..common.edges import endpoints_of
-from ..common.status import finished
-from ..components import connected_components, named_components
+from .._core.loops import while_going
+from .._core.operation import Operation, typed
+from .._core.platforms import Backend
+from .._core.pytree import result_tuple
+from ..graph import Graph, as_graph
+from ..native import bind
+from ..shapes import Int, Matrix
+from .common.edges import endpoints_of
+from .common.status import finished
+from .components import connected_components, named_components
 
 
 @result_tuple

@@ -1,1 +1,0 @@
-"""Connectivity: strong components, cores, bipartitions."""

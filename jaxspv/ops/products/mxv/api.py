@@ -180,12 +180,16 @@ def _product_in_capacity(*operands: Any, how: _How, allocated: int | None) -> An
 def _traced(how: _How, M, rows, x, semiring, mask, accum, out):
     """Products run on int32 indices; the result has those of the operands."""
     dtype = index_dtype_for(M, x, out)
+    plain = how._replace(replace=False, nse=how.nse if out is None else None)
     if beyond_int32(M, x):
-        options = Options(mask, accum, out, how.replace, how.nse)
-        return _hypersparse(how, M, x, semiring, options)
-    M, x, mask, out = narrowed("a product", M, x, mask, out)
-    semiring = positions_as(semiring, dtype)
-    y = _product(how, M, rows, x, semiring, mask, how.nse if out is None else None)
+
+        def product(M, x, mask):
+            return _traced(plain, M, None, x, semiring, mask, None, None)
+
+        y = multiply_vector(product, M, x, semiring, mask)
+    else:
+        M, x, mask, out = narrowed("a product", M, x, mask, out)
+        y = _product(plain, M, rows, x, positions_as(semiring, dtype), mask)
     if out is not None:
         # Only what is added up where may be left out beforehand: the rule reads the mask again.
         options = Options(mask, accum, out, how.replace, how.nse)
@@ -194,18 +198,7 @@ def _traced(how: _How, M, rows, x, semiring, mask, accum, out):
     return widened(y, dtype)
 
 
-def _hypersparse(how: _How, M, x, semiring, options: Options):
-    nse = options.nse if options.out is None else None
-    plain = how._replace(nse=nse, replace=False)
-
-    def product(M, x, mask):
-        return _traced(plain, M, None, x, semiring, mask, None, None)
-
-    y = multiply_vector(product, M, x, semiring, options.mask)
-    return y if options.out is None else call(entries_of, (y,), options)
-
-
-def _product(how: _How, M, rows, x, semiring, mask, nse):
+def _product(how: _How, M, rows, x, semiring, mask):
     method, backend, flip = how.method, how.backend, how.flip
     if not M.unique:
         M, rows = joined(M, semiring), None
@@ -216,7 +209,7 @@ def _product(how: _How, M, rows, x, semiring, mask, nse):
         )
     checked = check_mask(mask, M.shape[:1])
     if not is_dense(x):
-        asked = {"nse": nse, "method": method, "backend": backend}
+        asked = {"nse": how.nse, "method": method, "backend": backend}
         return multiply_sparse(M, x, semiring, checked, flip=flip, **asked)
     if method != "auto" and method not in (names := {impl.name for impl in spmv_op.impls}):
         names = sorted({"auto", *names})

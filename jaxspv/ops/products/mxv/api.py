@@ -209,8 +209,7 @@ def _product(how: _How, M, rows, x, semiring, mask):
         )
     checked = check_mask(mask, M.shape[:1])
     if not is_dense(x):
-        asked = {"nse": how.nse, "method": method, "backend": backend}
-        return multiply_sparse(M, x, semiring, checked, flip=flip, **asked)
+        return multiply_sparse(M, x, semiring, checked, how)
     if method != "auto" and method not in (names := {impl.name for impl in spmv_op.impls}):
         names = sorted({"auto", *names})
         raise ValueError(f"`method` must be one of {names} for a dense vector; got {method!r}.")

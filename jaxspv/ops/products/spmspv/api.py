@@ -15,7 +15,6 @@ import numpy as np
 from ...._core.eager.arrays import on_accelerator
 from ...._core.indices import eager_capacity
 from ...._core.operation import Operation, typed
-from ...._core.platforms import Backend
 from ...._core.pytree import is_concrete
 from ...._core.reductions import is_narrow
 from ....algebra.masks import Mask
@@ -28,22 +27,14 @@ METHODS = ("auto", "scatter", "sort", "merge", "row", "dense", "tile")
 
 
 def multiply_sparse(
-    A: SparseMatrix,
-    x: SparseVector,
-    semiring: Semiring,
-    mask: Mask | None,
-    *,
-    nse: int | None,
-    method: str,
-    backend: Backend | None,
-    flip: bool,
+    A: SparseMatrix, x: SparseVector, semiring: Semiring, mask: Mask | None, how: Any
 ) -> SparseVector:
-    """`y = A x` for checked operands; see `mxv`."""
-    dtype = result_dtype(semiring, A, x, flip)
+    """`y = A x` for checked operands; `how` holds the options `method`, `backend`, `nse` of `mxv`,
+    and `flip`."""
+    dtype, nse, method, flip = result_dtype(semiring, A, x, how.flip), how.nse, how.method, how.flip
     if is_narrow(dtype):
         A, x = A.astype(jnp.float32), x.astype(jnp.float32)
-        options = {"nse": nse, "method": method, "backend": backend, "flip": flip}
-        return multiply_sparse(A, x, semiring, mask, **options).astype(dtype)
+        return multiply_sparse(A, x, semiring, mask, how).astype(dtype)
     x = x.canonical()  # methods search in x, or let one entry stand for its place
     known = A.compressed == 1 and is_concrete(A.indptr, x.indices, x.count)  # pyright: ignore
     bound = bound_of(A, x) if nse is None and known else min(A.shape[0], A.nse)
@@ -52,7 +43,7 @@ def multiply_sparse(
     if method not in METHODS:
         raise ValueError(f"`method` must be one of {METHODS}; got {method!r}.")
     chosen = None if method == "auto" else method
-    y = op(semiring, A, x, allowed, backend=backend, method=chosen, flip=flip, nse=capacity)
+    y = op(semiring, A, x, allowed, backend=how.backend, method=chosen, flip=flip, nse=capacity)
     if nse is not None and is_concrete(y.overflow, x.overflow) and y.overflow and not x.overflow:
         whole = op(semiring, A, x, allowed, flip=flip, nse=min(A.shape[0], A.nse))
         needed = int(whole.count)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.custom_derivatives import SymbolicZero
 
-from ..._core.derivatives import dense_tangent, is_zero
+from ..._core.derivatives import dense_tangent, is_zero, jvp_of_perturbed
 from ..._core.loops import linear_solve, scan
 from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
@@ -27,44 +28,29 @@ def tangent(primals, tangents, result, **static) -> Array:
     return rule(call, tangents, result)
 
 
-def _perturbed(call, tangents, *more):
-    """(values that have a tangent, their tangents, put back: values -> (semiring, data, ...))."""
-    semiring, graph, _, operands, captured, *_ = call
-    semiring_dot, graph_dot, _, operands_dot, captured_dot, _ = tangents
-    whole = (semiring, graph.out.data, operands, captured, *(v for v, _ in more))
-    dots = (semiring_dot, graph_dot.out.data, operands_dot, captured_dot, *(t for _, t in more))
+def _parts(call, tangents) -> tuple[tuple[Any, ...], tuple[Any, ...], Callable[..., Any]]:
+    """Leaves, their tangents, and leaves -> (semiring, data, operands, captured, x0)."""
+    whole = call.semiring, call.graph.data, call.operands, call.captured, call.x0
+    semiring_dot, graph_dot, x0_dot, operands_dot, captured_dot, _ = tangents
+    dots = semiring_dot, graph_dot.out.data, operands_dot, captured_dot, x0_dot
     leaves, tree = jax.tree.flatten(whole)
-    parts = jax.tree.leaves(dots, is_leaf=lambda t: isinstance(t, SymbolicZero))
-    live = [
-        jnp.issubdtype(v.dtype, jnp.inexact) and not is_zero(t)
-        for v, t in zip(leaves, parts, strict=True)
-    ]
-
-    def put_back(values):
-        values = iter(values)
-        full = [next(values) if on else v for v, on in zip(leaves, live, strict=True)]
-        return jax.tree.unflatten(tree, full)
-
-    values = tuple(v for v, on in zip(leaves, live, strict=True) if on)
-    directions = tuple(dense_tangent(t) for t, on in zip(parts, live, strict=True) if on)
-    return values, directions, put_back
+    return tuple(leaves), tuple(jax.tree.leaves(dots)), tree.unflatten
 
 
 def _implicit(call, tangents, result) -> Array:
     """`x' = dF/dx x' + dF/dtheta theta'`, by Richardson's iteration: dF/dx contracts."""
-    graph = call.graph
-    values, directions, put_back = _perturbed(call, tangents)
-    if not values:
+    leaves, dots, together = _parts(call, tangents)
+    if is_zero(dots[:-1]):  # x0 has no influence
         return jnp.zeros_like(result.x)
 
-    def step(x, values):
-        semiring, data, operands, captured = put_back(values)
-        y = spmv_op(semiring, graph.out.with_data(data).T, x, None, flip=True)
+    def step(x, *leaves):
+        semiring, data, operands, captured, _ = together(leaves)
+        y = spmv_op(semiring, call.graph.out.with_data(data).T, x, None, flip=True)
         moved = call._replace(operands=operands, captured=captured)
         return moved.updated(x, y, result.iterations)
 
-    _, source = jax.jvp(lambda values: step(result.x, values), (values,), (directions,))
-    _, along = jax.linearize(lambda x: step(x, values), result.x)
+    _, source = jvp_of_perturbed(functools.partial(step, result.x), leaves, dots)
+    _, along = jax.linearize(lambda x: step(x, *leaves), result.x)
     return linear_solve(lambda v: v - along(v), source, richardson, richardson)
 
 
@@ -74,7 +60,7 @@ def _along_tree(call, tangents, result) -> Array:
     x, n = result.x, graph.n
     if n == 0 or graph.nse == 0:
         return dense_tangent(tangents[2])
-    values, directions, put_back = _perturbed(call, tangents, (x0, tangents[2]))
+    leaves, dots, together = _parts(call, tangents)
 
     def settled(parts, before, slot, tail, v, live: Any = True, update=call.update):
         """The term that the edge contributes to element v when x at its tail is `before`.
@@ -107,16 +93,13 @@ def _along_tree(call, tangents, result) -> Array:
     slot, parent = forest(row, col, tight, ~changed)
     vertex, inner = jnp.arange(n, dtype=jnp.int32), parent < n
     slot, parent = jnp.where(inner, slot, 0), jnp.where(inner, parent, vertex)
-    constant = tuple(values)
 
-    def own(values):
-        return settled(put_back(values), take(x, parent), slot, parent, vertex, inner)
+    def brought(before, *leaves):
+        return settled(together(leaves), before, slot, parent, vertex, inner)
 
-    def from_parent(before):
-        return settled(put_back(constant), before, slot, parent, vertex, inner)
-
-    partial = jax.jvp(own, (values,), (directions,))[1] if values else jnp.zeros_like(x)
-    gain = jax.jvp(from_parent, (take(x, parent),), (jnp.ones_like(x),))[1]
+    at = take(x, parent)
+    _, partial = jvp_of_perturbed(functools.partial(brought, at), leaves, dots)
+    _, gain = jax.jvp(lambda before: brought(before, *leaves), (at,), (jnp.ones_like(x),))
     root = dense_tangent(tangents[2])
     partial = jnp.where(inner, partial, jnp.where(changed, 0, root))
     return _sum_to_roots(partial, jnp.where(inner, gain, 0), parent)

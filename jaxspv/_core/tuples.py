@@ -57,11 +57,7 @@ class Each:
 
 
 def multiplied(semiring: Any, x: Any, y: Any) -> Any:
-    """`mul` of two lists of values.
-
-    Raises:
-        TypeError: it does not take such values.
-    """
+    """`mul` of two lists of values; TypeError where it does not take them."""
     hint = "" if semiring.lift is None else " Its `lift` makes values of edges."
     return joined(f"`mul` of {semiring!r}", semiring.mul, x, y, hint=hint)
 
@@ -129,13 +125,8 @@ def fold(op: Callable[..., Any], values: Any, identity: Any) -> Any:
 
 
 def differing_law(op: Callable[..., Any], identity: Any, samples: Any) -> str | None:
-    """The first law of a monoid that does not hold for samples, as a sentence; None: all hold.
-
-    Args:
-        op: of two values.
-        identity: the value.
-        samples: values whose leaves have a first axis.
-    """
+    """The first law of a monoid of tuples that does not hold for samples, along the first axis of
+    their leaves, as a sentence; None: all hold."""
     count = jax.tree.leaves(samples)[0].shape[0]
     many = jax.tree.map(lambda i, s: jnp.full(s.shape, i, s.dtype), identity, samples)
     each = jax.vmap(op)

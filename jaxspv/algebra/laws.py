@@ -42,12 +42,8 @@ _OF_ONE_NUMBER = ("broadcast_in_dim", "copy", "reshape", "squeeze")
 
 
 def broken_law(op: BinaryOp, identity: Any) -> str | None:
-    """The first law of a monoid that does not hold, as a sentence; None: on a domain all hold.
-
-    Args:
-        op: of two numbers.
-        identity: a number, or a function from dtype to one.
-    """
+    """The first law of a monoid of numbers that does not hold, as a sentence; None: on one of the
+    domains all hold."""
     return (_first_broken if jax.tree.leaves(op) else _cached)(op, identity)
 
 

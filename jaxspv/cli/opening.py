@@ -22,11 +22,7 @@ LISTS = (".csv", ".tsv", ".txt", ".edges", ".edgelist")  # and the same with .gz
 
 
 def open_graph(args: argparse.Namespace) -> SparseMatrix:
-    """The matrix of FILE; `args.names` becomes the `Labels` of its vertices, or None.
-
-    Raises:
-        ValueError: there is none of this name, an option does not fit, or a size is wrong.
-    """
+    """The matrix of FILE; `args.names` becomes the `Labels` of its vertices, or None."""
     name, format, args.names = args.file, args.format, None
     if format not in FORMATS:
         raise ValueError(f"`--format` must be one of {', '.join(sorted(FORMATS))}; got {format!r}.")

@@ -23,11 +23,7 @@ HELD = ("parents", "vertices")  # columns that hold vertices
 
 
 def check_output(path: str | None) -> None:
-    """Before any work is done: whether a table can be written there.
-
-    Raises:
-        ValueError: the suffix is not known, the folder is not there, or what writes it is missing.
-    """
+    """Refuses, before any work is done, where no table can be written."""
     if path is None:
         return
     if not path.endswith(SUFFIXES):
@@ -37,11 +33,7 @@ def check_output(path: str | None) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Before any work is done: whether a file can be written.
-
-    Raises:
-        ValueError: it is a directory, its folder does not exist, or permission lacks.
-    """
+    """Refuses, before any work is done, where no file can be written."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise ValueError(f"{path} is a directory, not a file to write.")

@@ -44,11 +44,8 @@ class Tuples:
 
     @classmethod
     def of(cls, places: Any, values: Any) -> Tuples:
-        """With values in the order of the slots.
-
-        Raises:
-            ValueError: the leaves do not have one row for each slot, or a place may come twice.
-        """
+        """With values in the order of the slots. Refuses leaves without a row for each slot, and
+        matrices in which a place may come twice."""
         values = jax.tree.map(jnp.asarray, values)
         if wrong := [v.shape for v in jax.tree.leaves(values) if v.shape[:1] != (places.nse,)]:
             raise ValueError(

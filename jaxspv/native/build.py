@@ -67,11 +67,7 @@ def filename(extra: tuple[str, ...]) -> str:
 
 
 def build(folder: pathlib.Path, extra: tuple[str, ...]) -> pathlib.Path:
-    """Compiles the sources, each by a process of its own, into `folder / filename(extra)`.
-
-    Raises:
-        NoCompiler: there is none, or it fails; with what it says.
-    """
+    """Compiles the sources, each by a process of its own, into `folder / filename(extra)`."""
     cxx = compiler()
     if cxx is None:
         raise NoCompiler("no C++ compiler was found (g++, clang++, c++ or $CXX)")

@@ -105,11 +105,8 @@ class ConvertedGraph:
         return self.memo[key]
 
     def weights(self, attribute: str | None, default: Any = 1) -> np.ndarray:
-        """(entries,) the numbers under an attribute; None: ones.
-
-        Raises:
-            NotImplementedError: some value is no number that float64 holds.
-        """
+        """(entries,) the numbers under an attribute, None for ones. NotImplementedError where some
+        value is no number that float64 holds."""
         if attribute is None:
             return np.ones(len(self.row), np.int64)
         if attribute not in self.values:

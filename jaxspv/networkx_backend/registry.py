@@ -6,7 +6,7 @@ import contextlib
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -73,8 +73,6 @@ def _keep_programs() -> None:
             enable_compilation_cache(None if wanted is True else wanted)
 
 
-@contextlib.contextmanager
-def double_precision() -> Iterator[None]:
+def double_precision() -> contextlib.AbstractContextManager[Any]:
     """float64 and int64 in what runs within, as in NetworkX, unless the configuration says no."""
-    with jax.enable_x64(bool(setting("double_precision"))):
-        yield
+    return jax.enable_x64(bool(setting("double_precision")))

@@ -11,11 +11,7 @@ from .graph import ConvertedGraph
 
 
 def vertex(G: ConvertedGraph, node: Any, message: str) -> int:
-    """The vertex of a label.
-
-    Raises:
-        NodeNotFound: with `message`.
-    """
+    """The vertex of a label, or NodeNotFound with the message."""
     if node not in G:
         raise nx.NodeNotFound(message)
     return G.index[node]

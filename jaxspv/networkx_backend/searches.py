@@ -90,12 +90,8 @@ def distances(
 
 
 def lengths(G: ConvertedGraph, attribute: str | None, *, negative: bool = False) -> Graph:
-    """The graph of the shortest of parallel edges.
-
-    Raises:
-        NotImplementedError: a length is NaN or infinite, or negative where none may be: what
-            NetworkX gives then depends on the order of its steps.
-    """
+    """The graph of the shortest of parallel edges. Refuses lengths that are NaN or infinite, or
+    negative where none may be: what NetworkX gives then depends on the order of its steps."""
     values = G.weights(attribute)
     if len(values) and not np.isfinite(values).all():
         raise NotImplementedError(f"a length under {attribute!r} is not finite")
@@ -115,16 +111,14 @@ def all_levels(
     G: ConvertedGraph, sources: Sequence[int] | np.ndarray
 ) -> Iterator[tuple[int, np.ndarray]]:
     """(source, its levels) for every source, 64 in one traversal."""
-    graph = pattern(G)
-    return _in_batches(lambda s: _levels_from(graph, s), sources, SOURCES_OF_BFS, graph.n, G)
+    return _in_batches(_levels_from, pattern(G), sources, SOURCES_OF_BFS, G)
 
 
 def all_distances(
     G: ConvertedGraph, attribute: str | None, sources: Sequence[int] | np.ndarray
 ) -> Iterator[tuple[int, np.ndarray]]:
     """(source, its distances) for every source."""
-    graph = lengths(G, attribute)
-    return _in_batches(lambda s: _lengths_from(graph, s), sources, SOURCES_OF_SSSP, graph.n, G)
+    return _in_batches(_lengths_from, lengths(G, attribute), sources, SOURCES_OF_SSSP, G)
 
 
 @jax.jit
@@ -138,18 +132,18 @@ def _lengths_from(graph: Graph, sources: jax.Array) -> jax.Array:
 
 
 def _in_batches(
-    search: Callable[[np.ndarray], Any],
+    search: Callable[[Graph, Any], Any],
+    graph: Graph,
     sources: Sequence[int] | np.ndarray,
     size: int,
-    nowhere: int,
     G: ConvertedGraph,
 ) -> Iterator[tuple[int, np.ndarray]]:
     """The last batch is filled with a source out of range, which reaches nothing."""
     for start in range(0, len(sources), size):
-        batch = np.full(size, nowhere, np.int32)
+        batch = np.full(size, graph.n, np.int32)
         part = sources[start : start + size]
         batch[: len(part)] = part
         with double_precision():  # not while the caller has the rows
-            rows = np.asarray(search(batch))
+            rows = np.asarray(search(graph, batch))
         for k, source in enumerate(part):
             yield int(source), rows[k, : len(G)]

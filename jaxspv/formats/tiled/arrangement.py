@@ -190,10 +190,8 @@ def of_entries(values: Array, groups: Groups, valid: Array, fill) -> Array:
 def needs(groups: Groups, limit: int) -> tuple[Array, Array]:
     """(tiles of more than `limit` entries, entries of the others)."""
     size = sizes(groups)
-    used = jnp.arange(size.shape[0], dtype=jnp.int32) < groups.count
-    sparse = used & (size <= limit)
-    moved = jnp.sum(jnp.where(sparse, size, 0), dtype=jnp.int32)
-    return jnp.sum(used & ~sparse, dtype=jnp.int32), moved
+    moved = jnp.sum(jnp.where(size > limit, 0, size), dtype=jnp.int32)
+    return jnp.sum(size > limit, dtype=jnp.int32), moved
 
 
 def offsets(major: Array, used: Array, extent: int) -> Array:

@@ -263,7 +263,7 @@ def _rule(shape, nt, sparse_tile, known):
     large = max(shape) > LARGE
     size = (64 if large else 32) if nt is None else check_size(nt)
     default = SPARSE_TILE if known and large else 0
-    return size, default if sparse_tile is None else sparse_tile
+    return size, default if sparse_tile is None else max(sparse_tile, 0)
 
 
 def _from_rows(cls, A, nt, limit, symmetric, interpret=False):
@@ -322,7 +322,7 @@ def _assemble(groups, row, col, shape, nt, limit, tiles, rest):
             "larger `sparse_tile` leaves more to the remainder (convert outside of jit)."
         )
     size = sizes(groups)
-    kept = (jnp.arange(size.shape[0], dtype=jnp.int32) < groups.count) & (size > limit)
+    kept = size > limit
     name = jnp.where(kept, jnp.cumsum(kept, dtype=jnp.int32) - 1, tiles)
     tile_minor = jnp.full(tiles, across, jnp.int32).at[name].set(groups.across, mode="drop")
     tile_ptr = offsets(groups.down, kept, down)

@@ -163,7 +163,8 @@ class Tiled(SparseMatrix):
             The same entries. What does not fit into a given capacity sets `overflow`.
         """
         (coo,) = narrowed("a format of tiles", coo)
-        limit = (SPARSE_TILE if coo.nse >= SMALL else 0) if sparse_tile is None else sparse_tile
+        usual = SPARSE_TILE if coo.nse >= SMALL else 0
+        limit = usual if sparse_tile is None else max(sparse_tile, 0)
         if not is_concrete(coo.row, coo.col):
             nt = 16 if nt is None else check_size(nt)
             groups = group_traced(coo.row, coo.col, coo.shape, nt)
@@ -211,8 +212,7 @@ def _assemble(groups: Groups, coo: COO, nt: int, limit: int, capacity: Capacity)
     tiles, rest = max(capacity.tiles, 1), min(capacity.remainder, nse)
     slots = nse - rest  # slots of the tiles
     size = sizes(groups)
-    used = jnp.arange(size.shape[0], dtype=jnp.int32) < groups.count
-    kept = used & (size > limit)
+    kept = size > limit
     name = jnp.where(kept, jnp.cumsum(kept, dtype=jnp.int32) - 1, nse + tiles)  # after moving
     ends = jnp.cumsum(jnp.where(kept, size, 0), dtype=jnp.int32)
     behind = jnp.cumsum(jnp.where(kept, 0, size), dtype=jnp.int32)

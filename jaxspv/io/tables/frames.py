@@ -32,11 +32,8 @@ def new_numbers() -> Numbers:
 def numbered(
     tails: Sequence[Hashable], heads: Sequence[Hashable], known: Numbers | Labels
 ) -> Int[np.ndarray, "2 edges"]:
-    """The numbers of both columns; new names are added to a dictionary.
-
-    Raises:
-        ValueError: a name is not among the labels.
-    """
+    """The numbers of both columns; new names are added to a dictionary. ValueError: a name is not
+    among the labels."""
     both = itertools.chain.from_iterable(zip(tails, heads, strict=True))
     if isinstance(known, Labels):
         found = known.vertices(both)
@@ -80,11 +77,8 @@ def ends_of(
 def values_of(
     values: Shaped[np.ndarray, " edges"] | None, edges: int, dtype: Any
 ) -> Shaped[np.ndarray, " edges"]:
-    """The values in their dtype, float32 for None; ones for None.
-
-    Raises:
-        ValueError: they are no numbers, or the dtype does not hold one: see `in_dtype`.
-    """
+    """The values, or ones, in the dtype, by default float32. ValueError: they are no numbers, or
+    the dtype does not hold one."""
     dtype = np.dtype(np.float32 if dtype is None else dtype)
     if values is None:
         return np.ones(edges, dtype)
@@ -243,12 +237,7 @@ def column_of(frame: Any, name: str) -> np.ndarray:
 
 
 def read_parquet(path: str | os.PathLike[str], columns: Sequence[str | int | None]) -> list[Any]:
-    """The columns of a Parquet or Feather file, by name or number; None for None.
-
-    Raises:
-        ImportError: pyarrow is not installed.
-        ValueError: there is no such column; names those that there are.
-    """
+    """The columns of a Parquet or Feather file, by name or number; None for None."""
     required("pyarrow", f"a file such as {os.path.basename(path)}")
     if str(path).endswith(".parquet"):
         kind = importlib.import_module("pyarrow.parquet")
@@ -267,11 +256,7 @@ def read_parquet(path: str | os.PathLike[str], columns: Sequence[str | int | Non
 
 
 def required(name: str, what: str) -> Any:
-    """An optional library of the extra `data`.
-
-    Raises:
-        ImportError: it is not installed; says what to do.
-    """
+    """An optional library of the extra `data`, or an ImportError that says what to do."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

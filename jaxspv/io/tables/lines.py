@@ -159,11 +159,8 @@ class Text:
         return int(self.header)
 
     def _is_header(self, number: int, fields: list[str]) -> bool:
-        """Whether the first line names columns: of numbers where it holds words alone.
-
-        Raises:
-            ValueError: it is neither that nor an edge.
-        """
+        """Whether the first line names columns: of numbers where it holds words alone. Refuses what
+        is neither that nor an edge."""
         ends = [fields[k] for k in self.columns[:2] if k < len(fields)]
         if self.labels is not False:
             return ends == ["source", "target"]  # as `write_edgelist` writes

@@ -171,11 +171,8 @@ def write_edgelist(
 
 
 def _written(names: Sequence[Any], mark: str) -> list[str]:
-    """Names as lines hold them.
-
-    Raises:
-        ValueError: one is neither text nor a number, a line cannot hold it, or two read alike.
-    """
+    """Names as lines hold them. Refuses what is neither text nor a number, what a line cannot hold,
+    and two names that read alike."""
     found: dict[str, Any] = {}
     for name in names:
         if not isinstance(name, str | int | float):

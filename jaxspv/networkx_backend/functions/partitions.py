@@ -36,10 +36,7 @@ def louvain_communities(
 @implements
 def label_propagation_communities(G):
     """Sets of nodes of one label, where each has one of the most frequent among its neighbors.
-
-    Raises:
-        NotImplementedError: the steps, which change all labels together, alternate between labels.
-    """
+    Refused where steps, which change all labels together, alternate between labels."""
     if G.loops or G.is_multigraph():
         raise NotImplementedError("self loops or parallel edges, whose labels count more than once")
     found = label_propagation(simple_pattern(G), STEPS)

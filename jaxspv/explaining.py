@@ -12,8 +12,7 @@ from typing import Any
 import jax
 
 from ._core.operation import OPERATIONS, without_dead_code
-from ._core.operations.call import types_of
-from ._core.operations.table import Plan
+from ._core.operations.forms import Plan, types_of
 from ._core.platforms import situation
 
 

@@ -24,8 +24,7 @@ from .batching import alike, one_by_one, vmapped
 from .derivatives import is_inexact, is_zero, jvp_of_perturbed, transpose_of_tangent, with_zeros
 from .eager.arrays import as_array, as_operands, is_eager
 from .eager.programs import PROGRAMS
-from .operations.call import Call, Form, Types, call_of, structs, types_of
-from .operations.table import Plan, Table, on_types
+from .operations.forms import Call, Form, Plan, Table, Types, call_of, on_types, structs, types_of
 from .platforms import PLATFORM_OF, WORDS, Backend, inside
 
 

@@ -1,1 +1,1 @@
-"""What operations are made of: calls, forms, plans, and the rules of a primitive."""
+"""What operations are made of: calls, forms, plans, and functions that operands bring."""

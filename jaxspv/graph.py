@@ -240,13 +240,15 @@ def prepare(
     needed = any(LAYOUTS[name].needs_inn for name in purposes) or not isinstance(A, Graph)
     if graph.inn is None and needed:
         graph = _with_transpose(graph, check=symmetric is None)
-    known = _by_numpy(graph)
+    indptr, indices = graph.out.indptr, graph.out.indices
+    small = on_gpu(indices) and by_numpy(indices) and by_numpy(indptr)
+    known = jax.device_get(graph) if small else graph  # then no program is compiled
     built = {
         n: LAYOUTS[n].build(known if LAYOUTS[n].numpy else graph)
         for n in purposes
         if n not in graph.layouts
     }
-    built = to_device(built, graph.out.indices)
+    built = to_device(built, indices)
     return dataclasses.replace(graph, layouts={**graph.layouts, **built})
 
 
@@ -329,10 +331,3 @@ def _with_transpose(graph: Graph, check: bool) -> Graph:
     inn = dataclasses.replace(inn, overflow=np.array(inn.overflow))  # for `donate_argnums`
     inn, slots = to_device((inn, slots), graph.out.indices)
     return dataclasses.replace(graph, transposed=inn, inn_slots=slots)
-
-
-def _by_numpy(graph: Graph) -> Graph:
-    """A small graph on a GPU with arrays of NumPy, by which it is prepared without a program."""
-    out = graph.out
-    small = on_gpu(out.indices) and by_numpy(out.indices) and by_numpy(out.indptr)
-    return jax.device_get(graph) if small else graph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -97,3 +97,48 @@ def check_not_null(
     """NetworkXPointlessConcept with the text if the graph has no nodes."""
     if len(G) == 0:
         raise nx.NetworkXPointlessConcept(text)
+
+
+class Tree(NamedTuple):
+    """Distances and parents that searches gave, and what NetworkX makes of them.
+
+    Within a cutoff the starts of the searches are found, whatever it is.
+    """
+
+    G: ConvertedGraph
+    weight: str | None
+    far: np.ndarray
+    parents: np.ndarray
+
+    def numbers(self) -> np.ndarray:
+        """The lengths, those that are finite as integers where the attribute holds integers."""
+        if self.G.weights(self.weight).dtype.kind == "f":
+            return self.far
+        return np.where(np.isfinite(self.far), self.far, -1).astype(np.int64)
+
+    def order(self, cutoff: float | None = None) -> np.ndarray:
+        """The vertices that are reached, by length."""
+        reached = np.isfinite(self.far)
+        if cutoff is not None:
+            reached &= ~(self.far > cutoff)
+            reached |= self.parents == np.arange(len(self.parents))
+        return ascending(self.far, reached)
+
+    def lengths(self, cutoff: float | None = None) -> dict:
+        """label -> length."""
+        return pairs(self.G, self.order(cutoff), self.numbers())
+
+    def paths(self, cutoff: float | None = None) -> dict:
+        """label -> labels of a path."""
+        return paths(self.G, self.order(cutoff), self.parents)
+
+    def both(self, cutoff: float | None = None) -> tuple[dict, dict]:
+        """Lengths and paths."""
+        return self.lengths(cutoff), self.paths(cutoff)
+
+    def to(self, target: Any, text: str, cutoff: float | None = None) -> tuple[Any, list]:
+        """Length and path to one node; NetworkXNoPath with the text if there is none."""
+        G, t = self.G, self.G.index.get(target)
+        if t is None or not np.isfinite(self.far[t]) or cutoff is not None and self.far[t] > cutoff:
+            raise nx.NetworkXNoPath(text)
+        return self.numbers()[t].item(), path_to(G, self.parents, t)

@@ -100,13 +100,6 @@ def lengths(G: ConvertedGraph, attribute: str | None, *, negative: bool = False)
     return weighted(G, attribute, parallel=np.minimum, purpose=("sssp",))
 
 
-def as_numbers(G: ConvertedGraph, attribute: str | None, values: np.ndarray) -> np.ndarray:
-    """Finite sums of the attribute as integers where it holds integers."""
-    if G.weights(attribute).dtype.kind == "f":
-        return values
-    return np.where(np.isfinite(values), values, -1).astype(np.int64)
-
-
 def all_levels(
     G: ConvertedGraph, sources: Sequence[int] | np.ndarray
 ) -> Iterator[tuple[int, np.ndarray]]:

@@ -1,7 +1,7 @@
 """The functions of NetworkX that run here; entered by `implements`, `enter` or `composed`."""
 
 from ..registry import composed
-from . import centralities, components, cores, measures, neighbors, partitions, unweighted, weighted  # noqa: F401
+from . import centralities, components, measures, neighbors, paths, subsets  # noqa: F401
 
 composed("single_source_dijkstra multi_source_dijkstra_path single_source_bellman_ford_path")
 composed("single_source_dijkstra_path single_source_dijkstra_path_length dijkstra_path")

@@ -104,6 +104,10 @@ class ConvertedGraph:
             self.memo[key] = make()
         return self.memo[key]
 
+    def own(self, array: Any) -> np.ndarray:
+        """An array over the vertices of a device graph, without those that only pad it."""
+        return np.asarray(array)[: len(self)]
+
     def weights(self, attribute: str | None, default: Any = 1) -> np.ndarray:
         """(entries,) the numbers under an attribute, None for ones. NotImplementedError where some
         value is no number that float64 holds."""

@@ -25,13 +25,13 @@ SOURCES_OF_BFS, SOURCES_OF_SSSP = 64, 16  # in one call
 def levels(G: ConvertedGraph, source: int) -> np.ndarray:
     """(n,) hops; -1: unreached."""
     found = check(bfs(pattern(G), source, parents=False))
-    return np.asarray(found.levels)[: len(G)]
+    return G.own(found.levels)
 
 
 def bfs_tree(G: ConvertedGraph, source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
     """(n,) hops and parents of a search that ends at the target."""
     found = check(bfs(pattern(G), source, until=reached(target)))
-    return np.asarray(found.levels)[: len(G)], np.asarray(found.parents)[: len(G)]
+    return G.own(found.levels), G.own(found.parents)
 
 
 def queue(
@@ -85,7 +85,7 @@ def distances(
     if not bool(found.converged):  # on a GPU the call itself does not raise
         raise nx.NetworkXUnbounded("Negative cycle detected.")
     check(found)
-    far, parents = (np.asarray(x)[: len(G)] for x in (found.distances, found.parents))
+    far, parents = (G.own(x) for x in (found.distances, found.parents))
     return far, parents
 
 

@@ -22,17 +22,13 @@ from ..views import on_device, pattern
 
 def membership(G: ConvertedGraph) -> np.ndarray:
     """(n,) the smallest vertex of the weak component of each vertex."""
-
-    def make() -> np.ndarray:
-        found = check(components_of(pattern(G, both=True)))
-        return np.asarray(found.labels)[: len(G)]
-
-    return G.once("components", make)
+    graph = pattern(G, both=True)
+    return G.once("components", lambda: G.own(check(components_of(graph)).labels))
 
 
 def strong_membership(G: ConvertedGraph) -> np.ndarray:
     """(n,) the smallest vertex of the strong component of each vertex."""
-    return G.once("strong", lambda: np.asarray(strong_of(pattern(G)).labels)[: len(G)])
+    return G.once("strong", lambda: G.own(strong_of(pattern(G)).labels))
 
 
 def _count(G: ConvertedGraph, members: Callable = membership) -> int:
@@ -137,7 +133,11 @@ def _edges(G: ConvertedGraph, weight: str, ignore_nan: bool, *, most: bool) -> n
     return entries[np.sort(chosen)]
 
 
-def _listed(G: ConvertedGraph, entries: np.ndarray, data: bool):
+def _spanning_edges(
+    G, algorithm="kruskal", weight="weight", keys=True, data=True, ignore_nan=False, *, most
+):
+    """The edges of a spanning forest by weight."""
+    entries = _edges(G, weight, ignore_nan, most=most)
     ends = [labels(G, side[entries]) for side in (G.row, G.col)]
     if not data:
         return zip(*ends, strict=True)
@@ -146,24 +146,13 @@ def _listed(G: ConvertedGraph, entries: np.ndarray, data: bool):
     return zip(*ends, [G.edge_data[e] for e in entries.tolist()], strict=True)
 
 
-def _tree(G: ConvertedGraph, entries: np.ndarray):
-    """The nodes of the graph with these edges in both directions."""
-    n = len(G)
-    low, high = np.minimum(G.row, G.col), np.maximum(G.row, G.col)
-    keys = low.astype(np.int64) * n + high
-    return convert_to_nx(G.induced(np.ones(n, bool), np.isin(keys, keys[entries])))
-
-
-def _spanning_edges(
-    G, algorithm="kruskal", weight="weight", keys=True, data=True, ignore_nan=False, *, most
-):
-    """The edges of a spanning forest by weight."""
-    return _listed(G, _edges(G, weight, ignore_nan, most=most), data)
-
-
 def _spanning_tree(G, weight="weight", algorithm="kruskal", ignore_nan=False, *, most):
-    """A spanning forest by weight with all attributes."""
-    return _tree(G, _edges(G, weight, ignore_nan, most=most))
+    """A spanning forest by weight, with all nodes and attributes."""
+    low, high = np.minimum(G.row, G.col), np.maximum(G.row, G.col)
+    keys = low.astype(np.int64) * len(G) + high
+    entries = _edges(G, weight, ignore_nan, most=most)
+    both = np.isin(keys, keys[entries])  # directions of each edge
+    return convert_to_nx(G.induced(np.ones(len(G), bool), both))
 
 
 enter(
@@ -179,7 +168,7 @@ def _colors(G: ConvertedGraph) -> np.ndarray | None:
     found = bipartition(pattern(G, both=True))
     if not bool(found.bipartite):
         return None
-    sides, of, tails = np.asarray(found.sides)[: len(G)], membership(G), np.unique(G.row)
+    sides, of, tails = G.own(found.sides), membership(G), np.unique(G.row)
     roots = tails[np.unique(of[tails], return_index=True)[1]]
     of_root = np.full(len(G), -1)
     of_root[of[roots]] = sides[roots]

@@ -41,28 +41,23 @@ def _number(G: ConvertedGraph, weight: str | None, value: float) -> Any:
     return int(value) if _integral(G, weight) else float(value)
 
 
-def _farthest(
-    G: ConvertedGraph, weight: str | None, vertices: Sequence[int]
-) -> Iterator[tuple[int, Any]]:
-    """(vertex, its largest distance); an error where one is not reached."""
-    if weight is not None:
-        for v, far in _rows(G, weight, vertices):
-            _check_connected(G, not math.isinf(far.max()))
-            yield v, _number(G, weight, far.max())
-        return
-    _check_connected(G, len(vertices) < 2 or _connected(G))  # before all the searches
-    for k in range(0, len(vertices), TOGETHER):
-        some = vertices[k : k + TOGETHER]
-        hops = eccentricities_of(pattern(G), list(some))
-        _check_connected(G, hops.connected)
-        yield from zip(some, hops.values.tolist(), strict=True)
-
-
 def _eccentricities(
     G: ConvertedGraph, weight: str | None, vertices: Sequence[int] | None = None
 ) -> dict:
-    each = _farthest(G, weight, range(len(G)) if vertices is None else vertices)
-    return {G.nodes[v]: far for v, far in each}
+    """label -> its largest distance; an error where a vertex is not reached."""
+    vertices, found = range(len(G)) if vertices is None else vertices, {}
+    if weight is not None:
+        for v, far in _rows(G, weight, vertices):
+            _check_connected(G, not math.isinf(far.max()))
+            found[G.nodes[v]] = _number(G, weight, far.max())
+        return found
+    _check_connected(G, len(vertices) < 2 or _connected(G))  # before all the searches
+    for k in range(0, len(vertices), TOGETHER):
+        some = list(vertices[k : k + TOGETHER])
+        hops = eccentricities_of(pattern(G), some)
+        _check_connected(G, hops.connected)
+        found |= zip([G.nodes[v] for v in some], hops.values.tolist(), strict=True)
+    return found
 
 
 def _check_connected(G: ConvertedGraph, connected: Any) -> None:

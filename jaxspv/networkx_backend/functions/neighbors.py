@@ -46,21 +46,13 @@ def _common(A: CSR, share: jax.Array, pairs: CSR) -> CSR:
 
 def _triangles(G: ConvertedGraph) -> np.ndarray:
     """(n,) triangles of each vertex, without regard to self loops and directions."""
-
-    def make() -> np.ndarray:
-        return np.asarray(of_vertices(simple_pattern(G)))[: len(G)].astype(np.int64)
-
-    return G.once("triangles", make)
+    return G.once("triangles", lambda: G.own(of_vertices(simple_pattern(G))).astype(np.int64))
 
 
 def _mutual(G: ConvertedGraph) -> np.ndarray:
     """(n,) of each vertex the edges that are also there in the other direction."""
-
-    def make() -> np.ndarray:
-        graph = pattern(G)
-        return np.asarray(_mutual_of(graph.out, graph.inn))[: len(G)].astype(np.int64)
-
-    return G.once("mutual", make)
+    graph = pattern(G)
+    return G.once("mutual", lambda: G.own(_mutual_of(graph.out, graph.inn)).astype(np.int64))
 
 
 @jax.jit
@@ -80,7 +72,7 @@ def _closed_walks(graph: Graph) -> jax.Array:
 
 def _neighbors(G: ConvertedGraph) -> np.ndarray:
     """(n,) neighbors other than the vertex itself."""
-    return np.asarray(simple_pattern(G).out_degrees)[: len(G)].astype(np.int64)
+    return G.own(simple_pattern(G).out_degrees).astype(np.int64)
 
 
 @implements
@@ -114,7 +106,7 @@ def _coefficients(G: ConvertedGraph, weight: str | None) -> dict:
     if weight is None and not G.is_directed():
         walks = 2.0 * _triangles(G)
     else:
-        walks = np.asarray(_closed_walks(_symmetric(G, weight)))[: len(G)]
+        walks = G.own(_closed_walks(_symmetric(G, weight)))
     if G.is_directed():
         loops = np.bincount(G.row[G.row == G.col], minlength=len(G))
         total = np.bincount(G.row, minlength=len(G)) + np.bincount(G.col, minlength=len(G))

@@ -42,7 +42,7 @@ def _cores(G: ConvertedGraph, given: dict | None = None) -> np.ndarray:
     if given is not None:
         return np.array([given[node] for node in G.nodes])
     _check_loops(G)
-    return np.asarray(cores_of(simple_pattern(G)).cores)[: len(G)]
+    return G.own(cores_of(simple_pattern(G)).cores)
 
 
 @implements
@@ -92,7 +92,7 @@ def onion_layers(G):
     """The round in which each node is peeled off."""
     _check_loops(G, "contains")
     graph = simple_pattern(G)
-    return by_node(G, np.asarray(_layers(graph, graph.out_degrees))[: len(G)])
+    return by_node(G, G.own(_layers(graph, graph.out_degrees)))
 
 
 @jax.jit
@@ -126,7 +126,7 @@ def louvain_communities(
         return [{node} for node in G.nodes]
     graph = weighted(G, weight, parallel=np.add)
     found = check(louvain(graph, resolution=resolution))
-    return groups(G, np.asarray(found.labels)[: len(G)])
+    return groups(G, G.own(found.labels))
 
 
 @implements
@@ -138,7 +138,7 @@ def label_propagation_communities(G):
     found = label_propagation(simple_pattern(G), STEPS)
     if not bool(found.converged):
         raise NotImplementedError(f"labels still change after {STEPS} steps")
-    return dict(enumerate(groups(G, np.asarray(found.labels)[: len(G)]))).values()
+    return dict(enumerate(groups(G, G.own(found.labels)))).values()
 
 
 def _asynchronous(G, weight=None, seed=None):
@@ -168,4 +168,4 @@ def maximal_independent_set(G, nodes=None, seed=None):
         raise NotImplementedError("NetworkX's first node may not have a self loop")
     key = jax.random.key(nx.utils.create_py_random_state(seed).getrandbits(31))
     found = check(set_of(key, simple_pattern(G)))
-    return labels(G, np.flatnonzero(np.asarray(found.members)[: len(G)]))
+    return labels(G, np.flatnonzero(G.own(found.members)))

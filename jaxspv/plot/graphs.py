@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .axes import BLUE, GREY, axes_or_new, entries_on_host
+from .charts import BLUE, GREY, axes_or_new, entries_on_host
 
 MOST = 2000  # vertices that forces are computed for, each pair in every step
 GAP = 0.055  # between two points that forces place, of the side of the picture

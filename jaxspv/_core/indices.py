@@ -107,12 +107,6 @@ def _within(index: jax.Array, extent: int, dtype: Any, from_end: bool) -> jax.Ar
     return jnp.where((index >= 0) & (index < extent), index, extent).astype(dtype)
 
 
-def stored_dtype(x: Any, names: Iterable[str]) -> np.dtype:
-    """The common dtype of the index arrays `names` of a sparse object: int64 if any has it."""
-    found = [getattr(getattr(x, name), "dtype", INT32) for name in names]
-    return INT64 if INT64 in found else INT32
-
-
 def with_index_dtype(x: Any, dtype: Any) -> Any:
     """A sparse object, or a mask of one, with indices of `dtype`; anything else as it is. Raises
     ValueError: as `index_dtype`; the extents of `x` or its capacity do not fit."""

@@ -68,20 +68,15 @@ def _info(args: argparse.Namespace) -> dict[str, Any]:
     return {**report, "compilation_cache": cache_folder(), "kernels_on_cpus": kernels}
 
 
-def _lengths_by_doubling(values: np.ndarray) -> list[tuple[str, int]]:
-    """(label, count) of non-negative integers in the ranges 0, 1, 2-3, 4-7, ..."""
-    power = np.where(values > 0, np.floor(np.log2(np.maximum(values, 1))).astype(int) + 1, 0)
-    counts = np.bincount(power, minlength=1).tolist()
-    labels = ["0", "1"] + [f"{1 << k}-{(2 << k) - 1}" for k in range(1, len(counts))]
-    return list(zip(labels, counts, strict=False))
-
-
 def _described(name: str, A: SparseMatrix) -> dict[str, Any]:
     """Shape, entries, symmetry, row lengths, and the components of a square matrix."""
     csr = A.to_scipy().tocsr()
     lengths = np.diff(csr.indptr)
     m, n = csr.shape
     mean = float(lengths.mean()) if m else 0.0
+    power = np.where(lengths > 0, np.floor(np.log2(np.maximum(lengths, 1))).astype(int) + 1, 0)
+    counts = np.bincount(power, minlength=1).tolist()  # of the lengths 0, 1, 2-3, 4-7, ...
+    ranges = ["0", "1"] + [f"{1 << k}-{(2 << k) - 1}" for k in range(1, len(counts))]
     report: dict[str, Any] = {
         "graph": name,
         "rows": m,
@@ -92,7 +87,7 @@ def _described(name: str, A: SparseMatrix) -> dict[str, Any]:
         "row_length_mean": mean,
         "row_length_max": int(lengths.max(initial=0)),
         "empty_rows": int((lengths == 0).sum()),
-        "row_lengths": _lengths_by_doubling(lengths),
+        "row_lengths": list(zip(ranges, counts, strict=False)),
         "row_length_variance": float(lengths.var()) if m else 0.0,
     }
     if csr.nnz:

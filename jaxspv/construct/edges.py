@@ -17,7 +17,6 @@ from .._core.eager.arrays import array_of, in_dtype, known, to_device, unmasked
 from .._core.indices import INT32, LIMIT, checked_count, index_dtype_for, within
 from .._core.operation import Operation
 from .._core.platforms import situation
-from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid
 from ..formats import COO, SparseMatrix
 from ..formats.base import slots_after
@@ -39,14 +38,6 @@ def check_shape(shape: Any) -> tuple[int, int]:
         raise ValueError(f"`shape` must not be negative; got {shape}.")
     index_dtype_for(sizes=(m, n))
     return m, n
-
-
-def smallest_square(row: Any, col: Any) -> tuple[int, int]:
-    """The smallest square that holds concrete indices."""
-    if not is_concrete(row, col):
-        raise ValueError("`shape` must be given under jit: the largest index is unknown.")
-    n = max((int(index.max()) + 1 for index in (row, col) if index.size), default=0)
-    return n, n
 
 
 def checked_indices(name: str, values: Any) -> Any:

@@ -33,7 +33,6 @@ from .edges import (
     moved,
     narrow,
     noted,
-    smallest_square,
     unique_host,
     unique_traced,
     values_in,
@@ -92,7 +91,12 @@ def from_edges(
             "`senders` and `receivers` must be 1-D and of one length; "
             f"got {row.shape} and {col.shape}."
         )
-    shape = check_shape(smallest_square(row, col) if shape is None else shape)
+    if shape is None:
+        if not is_concrete(row, col):
+            raise ValueError("`shape` must be given under jit: the largest index is unknown.")
+        n = max((int(index.max()) + 1 for index in (row, col) if index.size), default=0)
+        shape = n, n
+    shape = check_shape(shape)
     data, nse = checked_values(values, row.shape[0]), checked_count("nse", nse, 0)
     dtype = index_dtype_for(sizes=(*shape, row.shape[0], nse or 0), asked=index_dtype)
     concrete = is_concrete(row, col)

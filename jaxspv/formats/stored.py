@@ -14,7 +14,7 @@ from jax import Array
 
 from .._core.eager.arrays import array_of, in_dtype, is_eager, on_accelerator, to_device
 from .._core.html import card, pattern
-from .._core.indices import INT32, index_dtype_for, stored_dtype, with_index_dtype, with_pattern
+from .._core.indices import INT32, INT64, index_dtype_for, with_index_dtype, with_pattern
 from .._core.pytree import describe, is_concrete
 from .._core.tuples import is_tuple
 from ..algebra.masks import Mask, as_mask
@@ -106,7 +106,8 @@ class Stored(SciPyMethods):
     @property
     def index_dtype(self) -> np.dtype:
         """The dtype of the indices: int32, or int64 under x64."""
-        return stored_dtype(self, self.index_fields)
+        found = [getattr(getattr(self, name), "dtype", INT32) for name in self.index_fields]
+        return INT64 if INT64 in found else INT32
 
     def with_index_dtype(self, dtype: Any) -> Self:
         """The same entries with indices of another dtype, int32 or int64 (under x64).

@@ -197,7 +197,11 @@ def convert_from_nx(
         for attribute, default in edge_attrs.items():
             made.values[attribute] = _numbers(attribute, data, len(row), default)
             if hasattr(graph, "_graph") and not made.is_directed():
-                _check_directions(made, attribute)
+                values, real = made.values[attribute], made.values[attribute].dtype.kind == "f"
+                one, other = np.lexsort((values, col, row)), np.lexsort((values, row, col))
+                if not np.array_equal(values[one], values[other], equal_nan=real):
+                    text = f"an undirected edge has two values under {attribute!r}"
+                    raise NotImplementedError(text)
     if preserve_node_attrs or node_attrs:
         made.node_data = [dict(graph.nodes[node]) for node in nodes]
     if preserve_graph_attrs:
@@ -237,13 +241,6 @@ def _numbers(
             f"a value under {attribute!r} is so small or large that results may leave float64"
         )
     return numbers if numbers.dtype.kind in "bi" else numbers.astype(np.float64)
-
-
-def _check_directions(G: ConvertedGraph, attribute: str) -> None:
-    values = G.values[attribute]
-    one, other = np.lexsort((values, G.col, G.row)), np.lexsort((values, G.row, G.col))
-    if not np.array_equal(values[one], values[other], equal_nan=values.dtype.kind == "f"):
-        raise NotImplementedError(f"an undirected edge has two values under {attribute!r}")
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:

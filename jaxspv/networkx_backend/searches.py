@@ -114,14 +114,8 @@ def all_distances(
     return _in_batches(_lengths_from, lengths(G, attribute), sources, SOURCES_OF_SSSP, G)
 
 
-@jax.jit
-def _levels_from(graph: Graph, sources: jax.Array) -> jax.Array:
-    return bfs(graph, sources, parents=False).levels
-
-
-@jax.jit
-def _lengths_from(graph: Graph, sources: jax.Array) -> jax.Array:
-    return sssp(graph, sources, parents=False).distances
+_levels_from = jax.jit(lambda graph, sources: bfs(graph, sources, parents=False).levels)
+_lengths_from = jax.jit(lambda graph, sources: sssp(graph, sources, parents=False).distances)
 
 
 def _in_batches(

@@ -49,14 +49,9 @@ def _triangles(G: ConvertedGraph) -> np.ndarray:
     return G.once("triangles", lambda: G.own(of_vertices(simple_pattern(G))).astype(np.int64))
 
 
-def _mutual(G: ConvertedGraph) -> np.ndarray:
-    """(n,) of each vertex the edges that are also there in the other direction."""
-    graph = pattern(G)
-    return G.once("mutual", lambda: G.own(_mutual_of(graph.out, graph.inn)).astype(np.int64))
-
-
 @jax.jit
-def _mutual_of(A: CSR, T: CSR) -> jax.Array:
+def _mutual(A: CSR, T: CSR) -> jax.Array:
+    """(n,) of each vertex the edges that are also there in the other direction."""
     both = ewise_mult(A, T, times)
     return mxv(both, jnp.ones(A.shape[1], both.dtype))
 
@@ -111,7 +106,9 @@ def _coefficients(G: ConvertedGraph, weight: str | None) -> dict:
         loops = np.bincount(G.row[G.row == G.col], minlength=len(G))
         total = np.bincount(G.row, minlength=len(G)) + np.bincount(G.col, minlength=len(G))
         total = total - 2 * loops
-        possible = 2 * (total * (total - 1) - 2 * (_mutual(G) - loops))
+        graph = pattern(G)
+        mutual = G.once("mutual", lambda: G.own(_mutual(graph.out, graph.inn)).astype(np.int64))
+        possible = 2 * (total * (total - 1) - 2 * (mutual - loops))
     else:
         degree = _neighbors(G)
         possible = degree * (degree - 1)

@@ -11,8 +11,8 @@ from typing import Any
 
 import jax
 
+from ._core.forms import Plan, types_of
 from ._core.operation import OPERATIONS, without_dead_code
-from ._core.operations.forms import Plan, types_of
 from ._core.platforms import situation
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero, zero_from_primal
 
-from .batching import alike, along
+from .loops import alike, along
 
 
 def is_zero(tangent: Any) -> bool:

@@ -20,11 +20,11 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.sharding import NamedSharding, PartitionSpec
 
-from .batching import alike, one_by_one, vmapped
 from .derivatives import is_inexact, is_zero, jvp_of_perturbed, transpose_of_tangent, with_zeros
 from .eager.arrays import as_array, as_operands, is_eager
 from .eager.programs import PROGRAMS
-from .operations.forms import Call, Form, Plan, Table, Types, call_of, on_types, structs, types_of
+from .forms import Call, Form, Plan, Table, Types, call_of, on_types, structs, types_of
+from .loops import alike, one_by_one, vmapped
 from .platforms import PLATFORM_OF, WORDS, Backend, inside
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._core.batching import over_trailing
+from .._core.loops import over_trailing
 from .._core.pytree import factory
 from .._core.tuples import take
 from .families import both_lifted

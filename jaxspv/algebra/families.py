@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.batching import lanes_second
+from .._core.loops import lanes_second
 from .._core.operation import Operation
 from .._core.pytree import factory
 from .._core.tuples import Constant, take

@@ -16,7 +16,7 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 
 from .._core.compat import scatter_add_is_slow
-from .._core.operations.overload import ON_TUPLES
+from .._core.forms import ON_TUPLES
 from .._core.pytree import Algebraic, pytree_dataclass, static
 from .._core.reductions import (
     FORMS,

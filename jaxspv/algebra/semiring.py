@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from jax.typing import DTypeLike
 
-from .._core.operations.overload import ON_TUPLES
+from .._core.forms import ON_TUPLES
 from .._core.pytree import Algebraic, pytree_dataclass, static
 from .._core.tuples import Constant
 from ..shapes import Shaped

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .._core.eager.programs import one_program
+from .._core.forms import overloadable
 from .._core.loops import while_going
 from .._core.operation import Operation, typed
-from .._core.operations.overload import overloadable
 from .._core.platforms import Backend, using
 from .._core.pytree import result_tuple
 from ..formats import CSR

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._core.forms import overloadable
 from .._core.operation import Operation, typed
-from .._core.operations.overload import overloadable
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
 from .._core.reductions import exact_sum

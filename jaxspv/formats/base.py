@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.batching import over_trailing
 from .._core.eager.arrays import fitting, is_eager, known_while_tracing, on_accelerator, to_device
 from .._core.indices import LIMIT, one_value, with_pattern
+from .._core.loops import over_trailing
 from .._core.pytree import is_concrete
 from ..algebra.monoids import as_monoid, plus
 from ..shapes import Indices, Int, Number, Shaped, Values

@@ -13,9 +13,9 @@ from jax import Array, lax
 
 from pallas_kernels.layouts.ragged import owners_from, piece_of, within
 
-from .._core.batching import over_trailing
 from .._core.eager.arrays import by_numpy, is_eager, to_device
 from .._core.indices import with_pattern
+from .._core.loops import over_trailing
 from .._core.pytree import pytree_dataclass, static, transient
 from ..algebra.monoids import plus
 from ..shapes import Bool, Int, Shaped

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from .._core.eager.arrays import fitting, known_while_tracing, on_accelerator, to_device
-from .._core.operations.overload import ON_TUPLES
+from .._core.forms import ON_TUPLES
 from .._core.pytree import describe, pytree_dataclass, transient
 from .._core.tuples import choose, take
 from ..shapes import Int

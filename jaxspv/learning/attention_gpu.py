@@ -19,7 +19,7 @@ from pallas_kernels.products.attention.job import MOST
 from pallas_kernels.products.attention.job import Score as KernelScore
 from pallas_kernels.products.attention.vjp import Wanted, csr_attention_vjp
 
-from .._core.batching import lanes_second, one_by_one
+from .._core.loops import lanes_second, one_by_one
 from ..ops.products.common.elementwise import ALONE, inner_of
 from ..ops.products.spmv.api import no_rows
 from .attention import Dot, Score, op, pulled

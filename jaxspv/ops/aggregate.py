@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .._core.batching import over_trailing
 from .._core.eager.arrays import fitting
 from .._core.indices import with_pattern
+from .._core.loops import over_trailing
 from .._core.reductions import dtype_of_means
 from .._core.reductions import in_float32 as wide
 from ..algebra.monoids import Monoid, as_monoid, logaddexp, max_, min_, plus

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, dtypes
 
 from .._core.eager.arrays import array_of
-from .._core.operations.overload import overloadable
+from .._core.forms import overloadable
 from ..algebra import operators
 from ..algebra.functions import check_function, takes, traceable
 from ..algebra.monoids import Monoid

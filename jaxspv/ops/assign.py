@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from .._core.eager.arrays import to_device
-from .._core.operations.overload import overloadable
+from .._core.forms import overloadable
 from ..formats import base
 from ..formats.stored import Stored
 from ..shapes import Allowed, Number, Operand, Places

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.eager.arrays import is_eager, single
+from .._core.forms import overloadable
 from .._core.indices import Keys, eager_capacity, index_dtype_for, with_index_dtype
 from .._core.operation import Operation, typed
-from .._core.operations.overload import overloadable
 from ..algebra.monoids import Monoid
 from ..algebra.operators import BinaryOp, as_binary, maximum, minimum, minus, plus, times
 from ..formats import CSR

@@ -12,8 +12,8 @@ import scipy  # its modules are imported when they are first used
 from jax import Array
 
 from .._core.eager.arrays import known_while_tracing, scalar, to_device
+from .._core.forms import overloadable
 from .._core.indices import eager_capacity, index_dtype_for, with_pattern
-from .._core.operations.overload import overloadable
 from .._core.pytree import is_concrete
 from ..formats import CSR
 from ..formats.stored import in_slots

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.batching import over_trailing
 from .._core.eager.arrays import array_of
+from .._core.forms import overloadable
 from .._core.indices import LIMIT, with_pattern
-from .._core.operations.overload import overloadable
+from .._core.loops import over_trailing
 from ..algebra import semirings
 from ..algebra.monoids import Monoid, as_monoid, max_, min_, plus
 from ..formats import SparseMatrix

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.eager.arrays import is_eager
-from .._core.operations.overload import overloadable
+from .._core.forms import overloadable
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, any_
 from ..algebra.operators import as_binary, times

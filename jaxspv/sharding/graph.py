@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from .._core.forms import overloadable
 from .._core.indices import LIMIT
-from .._core.operations.overload import overloadable
 from .._core.pytree import describe, is_concrete, pytree_dataclass, static
 from .._core.tuples import is_tuple, take
 from ..algebra.semirings import Semiring, plus_times

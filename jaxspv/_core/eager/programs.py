@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from ..operations.forms import Call, call_of
+from ..forms import Call, call_of
 from ..platforms import inside, situation
 from .arrays import is_eager, number_on_device, platform_of
 

@@ -11,11 +11,11 @@ from jax import Array
 
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
 
-from ..._core.batching import one_by_one
 from ..._core.eager.arrays import on_gpu
+from ..._core.forms import overloadable
 from ..._core.indices import bucketed
+from ..._core.loops import one_by_one
 from ..._core.operation import Operation, typed
-from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph, register_layout

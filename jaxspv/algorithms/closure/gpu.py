@@ -13,7 +13,7 @@ from pallas_kernels.levels import LIMIT, Plan, sums_by_levels
 from pallas_kernels.simt.device import DEFAULT_GRID, Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, refuse, trace
 
-from ..._core.batching import lanes_second, one_by_one
+from ..._core.loops import lanes_second, one_by_one
 from .levels import Known, sums
 from .pieces import Pieces
 

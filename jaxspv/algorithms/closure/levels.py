@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import lanes_second, vmapped
-from ..._core.loops import scan
+from ..._core.loops import lanes_second, scan, vmapped
 from ..._core.operation import Operation, typed
 from ..._core.platforms import situation
 from ..._core.pytree import is_concrete

@@ -12,10 +12,10 @@ from jax import Array
 
 from pallas_kernels.sssp.widths import most_rounds
 
-from ..._core.batching import vmapped
 from ..._core.eager.arrays import array_of
+from ..._core.forms import overloadable
+from ..._core.loops import vmapped
 from ..._core.operation import Operation, typed
-from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...algebra.functions import check_function

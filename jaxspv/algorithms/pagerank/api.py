@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 
 from ..._core.eager.arrays import array_of, is_eager, on_gpu, scalar, single_numbers
+from ..._core.forms import overloadable
 from ..._core.operation import Operation, typed
-from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow, sum_in_double

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.batching import one_by_one, vmapped
 from ..._core.eager.arrays import single_numbers
+from ..._core.forms import overloadable
+from ..._core.loops import one_by_one, vmapped
 from ..._core.operation import Operation, typed
-from ..._core.operations.overload import overloadable
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow

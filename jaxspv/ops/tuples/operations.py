@@ -15,9 +15,9 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.compat import large_loops_are_native
+from ..._core.forms import ON_TUPLES
 from ..._core.native_loops import each, read_natural, write_natural
 from ..._core.operation import Operation
-from ..._core.operations.overload import ON_TUPLES
 from ..._core.reductions import rounded
 from ..._core.tuples import choose, multiplied, ones_unless, take
 from ...formats import BitTiled

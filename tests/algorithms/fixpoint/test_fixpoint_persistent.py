@@ -10,8 +10,8 @@ import scipy.sparse.csgraph as csgraph
 from fixpoint_cases import N, start, weighted
 
 import jaxspv as jsp
+from jaxspv._core import forms
 from jaxspv._core.compat import KERNELS_FROM, jax_version
-from jaxspv._core.operations import table
 from jaxspv.algorithms.fixpoint import gpu as push
 from jaxspv.algorithms.fixpoint.api import _checked, _Loop
 from pallas_kernels.sssp.problem import Config
@@ -29,7 +29,7 @@ def call(G, x0, semiring, **options):
 @pytest.fixture
 def interpreted(monkeypatch):
     monkeypatch.setattr(push, "kernel", functools.partial(push.kernel, config=SMALL))
-    monkeypatch.setattr(table, "kernels_refused", lambda: None)
+    monkeypatch.setattr(forms, "kernels_refused", lambda: None)
 
 
 CASES = {

@@ -9,8 +9,8 @@ import pytest
 from jax.test_util import check_grads
 
 import jaxspv as jsp
+from jaxspv._core import forms
 from jaxspv._core.operation import Operation
-from jaxspv._core.operations import table
 from jaxspv.formats import FORMATS
 
 DENSE = np.array([[0.0, 2.0, 0.0, -1.5], [0.0, 0.0, 0.0, 0.0], [3.0, 0.5, 0.0, 4.0]], np.float32)
@@ -173,7 +173,7 @@ def test_plan_names_refusals_and_bad_choices():
 @pytest.fixture
 def kernels_run(monkeypatch):
     """Forms for GPUs are chosen with every release of JAX."""
-    monkeypatch.setattr(table, "kernels_refused", lambda: None)
+    monkeypatch.setattr(forms, "kernels_refused", lambda: None)
 
 
 def test_two_backends_in_one_program_choose_by_platform(kernels_run):

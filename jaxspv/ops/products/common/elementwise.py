@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
-from ...._core.batching import alike, axes_of
+from ...._core.loops import alike, axes_of
 
 # Primitives that act on each element alone; `broadcast_in_dim` only from scalars.
 ALONE = frozenset(

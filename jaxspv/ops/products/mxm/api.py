@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from ...._core.forms import overloadable
 from ...._core.indices import checked_count, index_dtype_for, narrowed, widened
-from ...._core.operations.overload import overloadable
 from ...._core.platforms import Backend
 from ....algebra.semirings import Semiring, as_semiring, plus_times
 from ....formats import SparseMatrix

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from ...._core.eager.arrays import array_of, is_eager, on_gpu
 from ...._core.eager.programs import one_program
+from ...._core.forms import overloadable
 from ...._core.indices import index_dtype_for, narrowed, widened
-from ...._core.operations.overload import overloadable
 from ...._core.platforms import Backend
 from ....algebra.masks import check_mask
 from ....algebra.semirings import Semiring, as_semiring, plus_times

@@ -9,7 +9,7 @@ from jax import Array
 from pallas_kernels.products.sddmm import LIMIT, NARROW
 from pallas_kernels.products.sddmm import sddmm as kernel
 
-from ...._core.batching import lanes_second, one_by_one
+from ...._core.loops import lanes_second, one_by_one
 from ..common.product import term_dtype
 from ..spmv.gpu import SCALARS, no_scalars, scalars
 from .api import op

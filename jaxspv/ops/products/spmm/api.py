@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...._core.batching import one_by_one
 from ...._core.eager.arrays import array_of, on_gpu
 from ...._core.eager.programs import one_program
 from ...._core.indices import index_dtype_for, narrowed
+from ...._core.loops import one_by_one
 from ...._core.platforms import Backend
 from ....algebra.masks import Mask
 from ....algebra.semirings import Semiring, as_semiring

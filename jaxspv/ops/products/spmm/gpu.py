@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from pallas_kernels.layouts.ragged import LIMIT
 from pallas_kernels.products.spmm import NARROW, Config, coo_spmm, csr_spmm
 
-from ...._core.batching import one_by_one
+from ...._core.loops import one_by_one
 from ..spmv.gpu import SCALARS, no_scalars, scalars
 from .xla import no_dense_fold, register, result_dtype, widened
 

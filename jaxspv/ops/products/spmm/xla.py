@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
-from ...._core.batching import vmapped
 from ...._core.derivatives import dense_tangent, is_zero
+from ...._core.loops import vmapped
 from ...._core.operation import Operation, typed
 from ....algebra.semirings import plus_times
 from ..common.product import bare, is_bilinear, product, result_dtype, safe, sddmm, take

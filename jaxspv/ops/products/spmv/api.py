@@ -7,9 +7,9 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from ...._core.batching import vmapped
 from ...._core.derivatives import is_zero
 from ...._core.eager.arrays import on_gpu
+from ...._core.loops import vmapped
 from ...._core.operation import Operation, typed
 from ...._core.reductions import in_float32, is_narrow
 from ....algebra.semirings import plus_times

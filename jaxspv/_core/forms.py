@@ -1,4 +1,4 @@
-"""Calls of an operation; its forms and the choice among them; plans, which say what was chosen."""
+"""Calls of an operation, its forms, the choice among them, plans; functions that operands bring."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import functools
 import html
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import jax
 
-from ..compat import kernels_refused
-from ..platforms import ASKED, BACKENDS, PLATFORM_OF, WORDS, Backend, Situation, inside, situation
+from .compat import kernels_refused
+from .platforms import ASKED, BACKENDS, PLATFORM_OF, WORDS, Backend, Situation, inside, situation
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+ON_TUPLES: dict[str, Callable[..., Any]] = {}  # the functions on values that are tuples
 Types = tuple[tuple[tuple[int, ...], Any], ...]  # (shape, dtype) of every leaf
 
 
@@ -246,3 +249,19 @@ def on_types(fn: Callable[..., Any], call: Call, types: Types) -> Any:
 
     jax.eval_shape(on_leaves, *structs(call.single(types)))
     return found[0]
+
+
+def overloadable(fn: _F) -> _F:
+    """Decorator of a public function: an operand that has `__jaxspv_functions__`, a table of
+    functions by name, answers for itself. Asked are the first three operands and the named ones.
+    """
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        for operand in (*args[:3], *kwargs.values()):
+            own = getattr(operand, "__jaxspv_functions__", None)
+            if own is not None and fn.__name__ in own:
+                return own[fn.__name__](*args, **kwargs)
+        return fn(*args, **kwargs)
+
+    return cast(_F, call)

@@ -11,7 +11,7 @@ from .._core.eager.programs import one_program
 from .._core.forms import overloadable
 from .._core.loops import while_going
 from .._core.operation import Operation, typed
-from .._core.platforms import Backend, using
+from .._core.platforms import Backend
 from .._core.pytree import result_tuple
 from ..formats import CSR
 from ..graph import Graph, as_graph
@@ -278,8 +278,7 @@ def _rounds(G):
 
 
 def sharded_connected_components(G, *, backend=None, method=None):
-    with using(backend):
-        return finished(on_mesh_op(G, backend=backend, method=method), "connected_components")
+    return finished(on_mesh_op(G, backend=backend, method=method), "connected_components")
 
 
 @on_mesh_op.register("one_launch", backend="pallas", refuse=one_kernel_refused)

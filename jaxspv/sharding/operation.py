@@ -18,7 +18,7 @@ from .._core.eager.arrays import is_eager
 from .._core.eager.kept import kept
 from .._core.eager.programs import one_program
 from .._core.operation import Operation, Tangent
-from .._core.platforms import BACKENDS, situation
+from .._core.platforms import BACKENDS, situation, using
 from .graph import ShardedGraph
 
 
@@ -80,12 +80,12 @@ class MeshOperation(Operation):
 
     def __call__(self, *operands: Any, **how: Any) -> Any:
         """As `Operation`; on a mesh with explicit axes the result lies on every device."""
-        call = functools.partial(super().__call__, **how)
-        if (mesh := explicit_mesh(operands)) is None:
+        call: Any = functools.partial(super().__call__, **how)
+        if (mesh := explicit_mesh(operands)) is not None:
+            everywhere = NamedSharding(mesh, PartitionSpec())
+            call = jax.sharding.auto_axes(call, axes=mesh.axis_names, out_sharding=everywhere)
+        with using(how.get("backend")):
             return call(*operands)
-        everywhere = NamedSharding(mesh, PartitionSpec())
-        run = jax.sharding.auto_axes(call, axes=mesh.axis_names, out_sharding=everywhere)
-        return run(*operands)
 
 
 def mesh_op(

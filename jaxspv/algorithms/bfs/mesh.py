@@ -12,7 +12,6 @@ from jax import Array, lax
 from pallas_kernels.bfs.api import BFSConfig
 from pallas_kernels.bfs.mesh.api import bfs as kernel
 
-from ..._core.platforms import using
 from ...algebra.monoids import min_, plus
 from ...formats import CSR
 from ...formats.csr import sort_by
@@ -239,8 +238,7 @@ def sharded_bfs(
     refused("bfs", options)
     until = check_until(until, UNTIL, "bfs", G.n)
     source = check_source(source, G.n)
-    with using(how["backend"]):
-        return finished(op(G, source, until, parents=parents, **how), "bfs")
+    return finished(op(G, source, until, parents=parents, **how), "bfs")
 
 
 def search_words(local: Local, sources: Array) -> Array:

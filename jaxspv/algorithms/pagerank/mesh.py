@@ -11,7 +11,6 @@ from jax import Array, lax
 from pallas_kernels.pagerank.mesh import pagerank as kernel
 from pallas_kernels.pagerank.one_gpu import Limits
 
-from ..._core.platforms import using
 from ..._core.pytree import is_concrete
 from ..._core.reductions import sum_in_double
 from ...algebra.monoids import plus
@@ -133,8 +132,7 @@ def sharded_pagerank(
     if not is_concrete(G.data):
         bad = on_mesh(_any_refused, G.with_data(lax.stop_gradient(G.data)))
         numbers = jnp.where(bad, jnp.nan, numbers[0]), *numbers[1:]
-    with using(backend):
-        return finished(op(G, p, *numbers, backend=backend, method=method), "pagerank")
+    return finished(op(G, p, *numbers, backend=backend, method=method), "pagerank")
 
 
 def _not_in_one_launch(G, *_) -> str | None:

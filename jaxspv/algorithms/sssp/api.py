@@ -304,13 +304,12 @@ def _run(graph, source, until, delta, *, parents, deterministic, max_steps):
         reached = [distances[jnp.asarray(node)] < settled_threshold for node in until.targets()]
         return until.holds(iteration=step, reached=reached, unchanged=frontier_size == 0)
 
-    paths = search(
+    distances, tree, *others = search(
         OutEdges.of(graph.out),
         source,
         delta=delta,
         stop=None if until is None else stop,
         max_steps=max_steps,
     )
-    found = paths.distances, paths.parents
-    distances, tree = _asked(graph, source, until, found, parents, deterministic)
-    return SSSP(distances, tree, paths.steps, paths.converged, paths.overflow, jnp.int32(0))
+    distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
+    return SSSP(distances, tree, *others, jnp.int32(0))

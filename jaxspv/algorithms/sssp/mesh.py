@@ -12,7 +12,6 @@ from jax import Array, lax
 from pallas_kernels.sssp.mesh import sssp as kernel
 
 from ..._core.derivatives import is_zero
-from ..._core.platforms import using
 from ..._core.pytree import is_concrete
 from ...algebra.monoids import min_, plus
 from ...formats import CSR
@@ -255,8 +254,7 @@ def sharded_sssp(
         raise ValueError(f"`delta` must be positive; got {delta}.")
     most = MOST_STEPS if max_steps is None else iteration_limit("max_steps", max_steps)
     most = np.int32(most) if is_concrete(most) else most
-    with using(where.get("backend")):
-        found = finished(op(G, source, until, delta, most, parents=parents, **where), "sssp")
+    found = finished(op(G, source, until, delta, most, parents=parents, **where), "sssp")
     return without_negative_cycle(found, "sssp") if negative and max_steps is None else found
 
 

@@ -67,24 +67,6 @@ class OutEdges(NamedTuple):
         return self.indptr.shape[0] - 1
 
 
-class Paths(NamedTuple):
-    """What `search` returns.
-
-    Attributes:
-        distances: (n,) of the dtype of the weights; unreached: inf, or the largest integer.
-        steps: () int32, rounds.
-        converged: () bool; False: a negative cycle can be reached, or `max_steps` were too few.
-        overflow: () bool; a clamped sum that no shorter path replaced; False for floats.
-        parents: (n,) int32.
-    """
-
-    distances: Array
-    steps: Array
-    converged: Array
-    overflow: Array
-    parents: Array
-
-
 class State(NamedTuple):
     """Between rounds.
 
@@ -112,8 +94,10 @@ def search(
     delta: Any = None,
     stop: Callable[[Array, Array, Array, Array], Any] | None = None,
     max_steps: Any = None,
-) -> Paths:
-    """`d[source] = 0`, `d[v] = min over edges u -> v of d[u] + w`: the largest solution.
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Distances, parents, steps, converged, overflow; see `SSSP`.
+
+    `d[source] = 0`, `d[v] = min over edges u -> v of d[u] + w`: the largest solution.
 
     In float32 it is the fixpoint in float32 arithmetic, whatever the order of relaxations, for
     rounded addition is monotone: the distances are bit-equal to those of Dijkstra's algorithm.
@@ -176,7 +160,7 @@ def search(
         s = s._replace(length=jnp.where(unsettled, top, s.length))
     parents = jnp.where(at_source, source, jnp.where(s.length < top, s.pred, -1))
     converged = (stopped | (s.waiting.tail == 0)) & ~cycle
-    return Paths(s.length, steps, converged, overflow(graph, s.length), parents)
+    return s.length, parents, steps, converged, overflow(graph, s.length)
 
 
 def _round(graph: OutEdges, s: State, limit: Array) -> State:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from graph_files import graph_files
 from scipy.sparse.csgraph import dijkstra
 
+from jaxspv.algorithms.sssp.api import SSSP
 from jaxspv.algorithms.sssp.forms import delta_of, shortest_path_tree
 from jaxspv.algorithms.sssp.xla import OutEdges, search
 
@@ -16,7 +17,7 @@ from jaxspv.algorithms.sssp.xla import OutEdges, search
 @jax.jit
 def solve(indptr, indices, weights, source, delta):
     graph = OutEdges(indptr, indices, weights)
-    result = search(graph, source, delta=delta)
+    result = SSSP(*search(graph, source, delta=delta), jnp.int32(0))
     return result, shortest_path_tree(graph, result.distances, source)
 
 

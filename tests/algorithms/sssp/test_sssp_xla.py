@@ -13,12 +13,18 @@ from hypothesis import strategies as st
 from strategies import garbage, precision
 
 from jaxspv._core.operation import Operation
+from jaxspv.algorithms.sssp import xla
+from jaxspv.algorithms.sssp.api import SSSP
 from jaxspv.algorithms.sssp.forms import shortest_path_tree
-from jaxspv.algorithms.sssp.xla import OutEdges, search
+from jaxspv.algorithms.sssp.xla import OutEdges
 
 FORM = pytest.mark.parametrize("form", ("cpu", "xla"))
 DTYPES = (np.float32, np.int32, np.uint8, np.float64)
 N, CAPACITY = 30, 200  # of the random graphs: one compilation serves all of them
+
+
+def search(*graph, **how):
+    return SSSP(*xla.search(*graph, **how), jnp.int32(0))
 
 
 def infinity(dtype):

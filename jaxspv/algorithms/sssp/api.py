@@ -304,7 +304,7 @@ def _run(graph, source, until, delta, *, parents, deterministic, max_steps):
         reached = [distances[jnp.asarray(node)] < settled_threshold for node in until.targets()]
         return until.holds(iteration=step, reached=reached, unchanged=frontier_size == 0)
 
-    distances, tree, *others = search(
+    distances, tree, steps, converged, wrapped = search(
         OutEdges.of(graph.out),
         source,
         delta=delta,
@@ -312,4 +312,4 @@ def _run(graph, source, until, delta, *, parents, deterministic, max_steps):
         max_steps=max_steps,
     )
     distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
-    return SSSP(distances, tree, *others, jnp.int32(0))
+    return SSSP(distances, tree, steps, converged, wrapped, jnp.int32(0))

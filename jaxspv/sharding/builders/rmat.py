@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.sharding import AxisType, Mesh, NamedSharding
 
 from ...algebra.monoids import plus
@@ -77,29 +76,14 @@ def shard_rmat(
         raise ValueError(f"{edges} edges are too many for {R * C} devices: take more devices.")
     # How many edges of its share each device uses: `edges` in all, so the last ones use fewer.
     ends = np.clip(edges - share * np.arange(R * C, dtype=np.int64), 0, share).astype(np.int32)
-    drawn = _drawn(
-        part, scale, share, (a, b, c), permute, np.asarray(jax.random.key_data(key)), ends
-    )
+    auto, numbers = _auto(part), np.asarray(jax.random.key_data(key))
+    with jax.set_mesh(auto.mesh):  # pyright: ignore[reportArgumentType] - no abstract mesh
+        sides = _edges(part.grid, auto, scale, share, (a, b, c), permute, numbers, ends)
+    shares = ([shard.data for shard in side.addressable_shards] for side in sides)
+    join = jax.make_array_from_single_device_arrays
+    drawn = [join((R, C, share), part.sharding, each) for each in shares]
     how = {"dup": plus, "directed": not symmetric, "symmetric": symmetric, "nse": nse}
     return spread(part, drawn, **how)
-
-
-def _drawn(
-    part: Partition,
-    scale: int,
-    share: int,
-    odds: tuple[float, float, float],
-    permute: bool,
-    key: np.ndarray,
-    ends: np.ndarray,
-) -> list[Array]:
-    """Rows and columns (R, C, share) over the devices; n for self loops and from `ends` on."""
-    auto = _auto(part)
-    with jax.set_mesh(auto.mesh):  # pyright: ignore[reportArgumentType] - no abstract mesh
-        sides = _edges(part.grid, auto, scale, share, odds, permute, key, ends)
-    shares = ([shard.data for shard in side.addressable_shards] for side in sides)
-    shape = (*part.grid, share)
-    return [jax.make_array_from_single_device_arrays(shape, part.sharding, s) for s in shares]
 
 
 def _auto(part: Partition) -> NamedSharding:
@@ -114,6 +98,7 @@ def _auto(part: Partition) -> NamedSharding:
 
 @functools.partial(jax.jit, static_argnums=range(6))
 def _edges(grid, sharding, scale, share, odds, permute, key, ends):
+    """Rows and columns (R, C, share) over the devices; n for self loops and from `ends` on."""
     key = jax.random.wrap_key_data(key, impl="threefry2x32")
     row, col = rmat_edges(key, scale, (*grid, share), odds, permute, sharding)
     valid = (row != col) & (jnp.arange(share, dtype=jnp.int32) < ends.reshape(*grid, 1))

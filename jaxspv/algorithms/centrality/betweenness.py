@@ -58,7 +58,11 @@ def by_distance(
     paths = jnp.zeros(n, dtype).at[at].set(1, mode="drop")
     (paths,) = each(0, tail, vertex, paths)
     passed = _back(indptr, indices, order, tail, paths, is_tight)
-    return _counted(passed, far < largest, at, endpoints), jnp.any(~jnp.isfinite(paths))
+    if endpoints:  # a path counts for its first and last vertex too
+        passed, own = passed + (far < largest), (tail - 1).astype(dtype)
+    else:
+        own = jnp.zeros((), dtype)
+    return passed.at[at].set(own, mode="drop"), jnp.any(~jnp.isfinite(paths))
 
 
 def _back(indptr, indices, order, tail, paths, is_tight) -> Array:
@@ -77,14 +81,6 @@ def _back(indptr, indices, order, tail, paths, is_tight) -> Array:
 
     nothing = jnp.zeros_like(paths)
     return each(0, tail, vertex, nothing, nothing)[1]
-
-
-def _counted(passed: Array, reached: Array, source: Array, endpoints: bool) -> Array:
-    """Excludes the source; with `endpoints`, a path counts for its first and last vertex too."""
-    if not endpoints:
-        return passed.at[source].set(0, mode="drop")
-    passed = passed + reached
-    return passed.at[source].set((jnp.sum(reached) - 1).astype(passed.dtype), mode="drop")
 
 
 @result_tuple

@@ -98,7 +98,8 @@ def _body(k: Any, c: State, m: Any, control: Any, few: bool):
     k.store(m.largest, 0, 0, mask=(k.cta == 0) & (k.thread == 0))
     _degrees(k, c, m)
     ok, count = k.grid_barrier(control, [(control, c.work.word(0))])
-    ok, turn, part = c.work.run(lambda *w: _loops(k, m, *w), ok, k.const(1), k.const(1), count)
+    loops = lambda pieces, *_: _without_loops(k, m, pieces[2], *pieces[:2])  # noqa: E731
+    ok, turn, part = c.work.run(loops, ok, k.const(1), k.const(1), count)
 
     def level_(ok, turn, part, level, left, few):
         c.work.clear(turn)
@@ -140,12 +141,6 @@ def _degrees(k: Any, c: State, m: Any):
         c.work.put(0, 0, (begin, k.where(short, begin, end), v))
 
     k.spread_warps(c.n, rows)
-
-
-def _loops(k: Any, m: Any, pieces, put, part, alone):
-    """Subtracts the self loops of long rows from the degrees."""
-    begin, size, v, *_ = pieces
-    _without_loops(k, m, v, begin, size)
 
 
 def _without_loops(k, m, v, begin, size):

@@ -157,7 +157,8 @@ def _search(k: Simt, c: Problem, g: Any) -> tuple[Value, Value]:
         slot = groups.group(level)
         groups.clear(level)
         nxt = k.where(cur == 2, 0, cur + 1)
-        _clear(k, c, g, k.where(cur == 0, 2, cur - 1))
+        last = k.where(cur == 0, 2, cur - 1)
+        k.spread(c.words, lambda i: k.store(g.front, last * c.words + i, 0))
         chosen = _choose(k, c, count, seen)
         _trace(k, c, g, level, count, chosen)
         now = Level(k, c, g, level, cur, nxt)
@@ -186,10 +187,6 @@ def _initialise(k, c, g, source, valid):
     k.spread(c.words, bits)
     k.spread(c.n, lambda i: k.store(g.levels, i, -1))
     k.store(g.sums, k.thread, 0, mask=k.thread < 4)
-
-
-def _clear(k, c, g, which):
-    k.spread(c.words, lambda i: k.store(g.front, which * c.words + i, 0))
 
 
 def _choose(k, c, count, seen):

@@ -149,7 +149,9 @@ class Waiting:
         k, m = self.k, self.m
         valid = j + k.lane < count
         kept = lambda: self._words(self.kept, KEPT, j + k.lane, valid, WORDS)  # noqa: E731
-        v, at, taken, packed = k.if_(j < KEPT, kept, *self._far(j, valid))
+        place, mask = (self.first + j + k.lane) * WORDS, valid & (j >= KEPT)
+        far = k.load_vec(m.waiting, place, WORDS, mask=mask, cache="fresh")
+        v, at, taken, packed = k.if_(j < KEPT, kept, *far)
         head, behind = packed & HEAD, k.shr(packed, 28)
         open_ = self._open(v, valid)
         word_of_head = k.load(m.state, head, mask=valid, other=OUT, cache="fresh")
@@ -163,13 +165,6 @@ class Waiting:
         ready = ready + k.popc(voters)
         some = lambda: (self._go_on(ready - 32, 32, left), ready - 32)  # noqa: E731
         return k.if_(ready >= 32, some, left, ready)
-
-    def _far(self, j, valid):
-        """The words of the waiting vertices from place j on, if they are not in shared memory."""
-        k = self.k
-        place = (self.first + j + k.lane) * WORDS
-        mask = valid & (j >= KEPT)
-        return k.load_vec(self.m.waiting, place, WORDS, mask=mask, cache="fresh")
 
     def _words(self, where, size, place, valid, many):
         """`many` words of an entry of a list of this warp in shared memory."""

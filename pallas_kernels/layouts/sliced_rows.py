@@ -84,9 +84,10 @@ def prepare_pagerank(
         out_degree = of_numbers(out_degree)
     sizes = degree_sizes(in_indptr) if sizes is None else sizes
     largest, nnz = np.asarray(sizes)[:2].tolist()
-    if thread_row is None:  # no slice has more than half of a warp's share of all entries
-        thread_row = int(np.clip(nnz / (2 * _warps() * LANES), *THREAD_ROWS))
-    segment = _segment(nnz)
+    share = nnz / (32 * resident_ctas())  # of a warp of the GPU, of all entries
+    if thread_row is None:  # no slice has more than half of it
+        thread_row = int(np.clip(share / (2 * LANES), *THREAD_ROWS))
+    segment = int(np.clip(1 << int(np.ceil(np.log2(max(1, share)))), *SEGMENTS))
     by_number = None
     if order == "breadth_first":
         widest = max(LOW_MAX, 1 << max(largest - 1, 0).bit_length())
@@ -138,16 +139,6 @@ def _first_weights(indptr, weights):
     words, own = (x.view(I32) for x in (weights, first))
     same = xp.all((row >= n) | (take(own, row) == words))
     return xp.where(xp.diff(indptr) > 0, first, xp.zeros((), weights.dtype)), same
-
-
-def _warps():
-    """Number of warps of the GPU, over which rows and segments are distributed."""
-    return 32 * resident_ctas()
-
-
-def _segment(nnz):
-    """Entries of a segment of a long row: about a warp's share of all entries."""
-    return int(np.clip(1 << int(np.ceil(np.log2(max(1, nnz / _warps())))), *SEGMENTS))
 
 
 @program(static=("order",))

@@ -171,7 +171,8 @@ class _PageRank(_Pass):
             return (k.where(linked, 0.0, rank),)
 
         walked, lost = self.before.each_row(row, k.const(0.0, "f32"))
-        self.before.add_to(self.left)
+        total = k.warp_sum(k.load(self.before.sum, k.thread))
+        k.reduce("add", m.control, self.left, total, mask=k.lane == 0)
         return together & walked, lost
 
     def _finish(self, turn):
@@ -239,12 +240,6 @@ class _Before(_Pass):
         self.offset, self.all_places = k.device * places, places * k.devices
         self.sum = k.shared(k.threads)
         k.store(self.sum, k.thread, 0)
-
-    def add_to(self, word):
-        """Adds the sum of the hashes of this device to a control word."""
-        k = self.k
-        total = k.warp_sum(k.load(self.sum, k.thread))
-        k.reduce("add", self.m.control, word, total, mask=k.lane == 0)
 
     def row(self, r, mask):
         return (self.offset + r,)

@@ -140,7 +140,11 @@ class LowDegree(Search):
         least = self.least_of(least, new, away)
 
         def pile():
-            count = self._pile(near, first, piled)
+            count = piled
+            for v, w in one_by_one(near, first):
+                votes = k.ballot(w)
+                k.store(self.piles, self.first + count + k.lanes_below(votes), v, mask=w)
+                count = count + k.popc(votes)
             return self._to_far(s, count, count & 31)
 
         return close, least, k.if_(k.any(first), pile, piled)[0]
@@ -170,15 +174,6 @@ class LowDegree(Search):
     def put_far(self, s, vertices, won):
         into = self.m.far, (s.pile & 1) * self.c.n
         put_words(self.k, won, (self.m.control, Word.FAR.at(s.pile)), into, vertices)
-
-    def _pile(self, vertices, wanted, piled):
-        """Puts vertices on the warp's pile, which has `piled`; returns its new length."""
-        k = self.k
-        for v, w in one_by_one(vertices, wanted):
-            votes = k.ballot(w)
-            k.store(self.piles, self.first + piled + k.lanes_below(votes), v, mask=w)
-            piled = piled + k.popc(votes)
-        return piled
 
     def _to_far(self, s, piled, left):
         """Moves the pile from entry `left` on into far; returns `left`."""

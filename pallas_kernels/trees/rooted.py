@@ -63,14 +63,10 @@ class _Tree(Clusters):
         """Computes the tree; returns ok."""
         ok, clusters = self.grow()
         for phase in (self._list_edges, self._begin_tour, self._rank, self._turn_round):
-            ok = self._after(ok, phase, clusters)
+            self.k.if_(ok != 0, lambda phase=phase: phase(clusters))
+            ok = ok & self.k.grid_barrier(self.m.control)[0]
         self.k.if_(ok != 0, self._write)
         return ok
-
-    def _after(self, ok, phase, clusters):
-        """ok after a phase, which runs if all was well before, and a grid barrier."""
-        self.k.if_(ok != 0, lambda: phase(clusters))
-        return ok & self.k.grid_barrier(self.m.control)[0]
 
     def _directed(self, clusters, f):
         """f(e, tail, head) for the edges of clusters in both directions: 2 * seed and the next

@@ -106,21 +106,12 @@ class Tables:
         self._each(size, one)
 
     def has(self, heads, valid, table: Table):
-        """Whether each of these vertices is in the table. Called by whole warps."""
-        return (self._bits_of if self.log is None else self._words_of)(heads, valid, table)
-
-    def _bits_of(self, heads, valid, table: Table):
-        """Whether the bits of these heads are set."""
+        """Whether each of these vertices is in the table. Called by whole warps, whose lanes search
+        a hash table until all are through, so that they stay together."""
         k = self.k
-        words = k.load(self.words, self.at + k.shr(heads, 5), mask=valid)
-        return (k.shr(words, heads & 31) & 1) != 0
-
-    def _words_of(self, heads, valid, table: Table):
-        """Whether these heads are in the hash table.
-
-        The lanes of a warp search until all are through, so that they stay together.
-        """
-        k = self.k
+        if self.log is None:
+            words = k.load(self.words, self.at + k.shr(heads, 5), mask=valid)
+            return (k.shr(words, heads & 31) & 1) != 0
 
         def read(slots, masks):
             return k.load(self.words, self.at + slots, mask=masks, other=EMPTY)

@@ -149,7 +149,7 @@ class _Upward:
                 vote = k.ballot(up)
                 rank = _below(k, vote, k.lane) - _below(k, vote, k.maximum(start - first, 0))
                 k.store(m.heads, row + k.shfl(number, lane) + rank, w, mask=up)
-                low, high = (_clipped(k, x - first) for x in (before, upto))
+                low, high = (k.minimum(k.maximum(x - first, 0), 32) for x in (before, upto))
                 number = number + _below(k, vote, high) - _below(k, vote, low)
             return number
 
@@ -178,10 +178,6 @@ class _Upward:
         k.if_(k.warp == 0, lambda: self._finish(v, (begin, end), number, k.lane == 0))
         k.sync()
         return edges + k.where(k.thread == 0, number, 0)
-
-
-def _clipped(k, x):
-    return k.minimum(k.maximum(x, 0), 32)
 
 
 def _below(k, word, j):

@@ -170,7 +170,8 @@ class Attention:
             if job.score is None:
                 scores = self._dots(q, keys)
             else:
-                scores = self._score(job.score.value, q, keys, self._edges(places, valid))[0]
+                given = q, keys, *self._edges(places, valid), *self.params
+                scores = self.held.evaluate(job.score.value, *given)[0]
             return later, *self._added(state, self._levels(scores, places, valid), values)
 
         state = k.for_(start, end, step, some, cols, *self.nothing)[1:]
@@ -223,10 +224,6 @@ class Attention:
         """One more argument of the score of some entries, or none."""
         edges = self.g.edges
         return () if edges is None else (self._end(edges, 2, places, valid & self.inside),)
-
-    def _score(self, fn, q, key, edge):
-        """The results of `fn`, of the score or of it and its derivatives, for some entries."""
-        return self.held.evaluate(fn, q, key, *edge, *self.params)
 
     def _at(self, place):
         return (place * self.job.heads + self.head) * self.job.width + self.feature

@@ -165,7 +165,8 @@ class _Backward(Attention):
         if score is None:
             return self._dots(q, keys), keys, q
         edges = self._edges(places, valid)
-        value, *gradients = self._score(score.gradients, q, keys, edges)
+        given = q, keys, *edges, *self.params
+        value, *gradients = self.held.evaluate(score.gradients, *given)
         rows = (x if isinstance(x, list) else [x] for x in gradients)
         return value, *([self.k.where(valid, x, 0.0) for x in row] for row in rows)
 

@@ -30,9 +30,9 @@ from jax.sharding import PartitionSpec as P
 
 import jaxspv as jsp
 from jaxspv.sharding.graph import ShardedGraph
-from pallas_kernels.simt.barrier import MeshBarrier
 from pallas_kernels.simt.device import resident_ctas
 from pallas_kernels.simt.launch import launch
+from pallas_kernels.simt.mesh import MeshBarrier
 
 from ..harness import environment
 from ..suite import get

@@ -11,10 +11,9 @@ each link, and as many more `link` operations; up to 4 device barriers.
 
 import jax
 
-from ..rows.by_vertex import Vertices
-from ..simt.barrier import MeshBarrier
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
+from ..simt.mesh import MeshBarrier, Vertices
 from .one_gpu import LARGEST, SAMPLED, SHARED, Forest
 
 NO_VERTEX = 2**31 - 1

@@ -30,13 +30,12 @@ import jax
 import jax.numpy as jnp
 
 from ..layouts.ragged import LIMIT
-from ..rows.by_vertex import Vertices
 from ..rows.lanes import Lanes
 from ..rows.merge_path import ByLength
 from ..rows.pieces import RowsInPieces
-from ..simt.barrier import MeshBarrier
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
+from ..simt.mesh import MeshBarrier, Vertices
 from ..simt.primitives import CONTROL_WORDS
 from .one_gpu import Limits
 

@@ -31,9 +31,9 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.columns import Job, Product, Tile
-from ..simt.barrier import MeshBarrier
 from ..simt.device import DEFAULT_GRID, Grid, most_ctas, resident_ctas
 from ..simt.launch import launch
+from ..simt.mesh import MeshBarrier
 from ..simt.primitives import CONTROL_WORDS
 from ..simt.scalar_jaxpr import ScalarSemiring, uses
 from ..simt.typed import each

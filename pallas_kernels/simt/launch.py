@@ -44,7 +44,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
               k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total),
               k.results(array, *words): array[j] = words[j], numbers that a kernel returns
     mesh      k.device, k.devices: number of this device, of devices; k.on(a, device): the array a
-              on that device; `barrier.py` has the barrier over all devices
+              on that device; `mesh.py` has the barrier over all devices
 
 `a` is an array (operand, output, control or shared); `i` counts elements. A masked-off load gives
 `other`, a masked-off atomic 0.

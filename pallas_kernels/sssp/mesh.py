@@ -25,10 +25,9 @@ import jax
 import jax.numpy as jnp
 
 from ..frontier import Rotation
-from ..rows.by_vertex import Vertices
-from ..simt.barrier import MeshBarrier
 from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
+from ..simt.mesh import MeshBarrier, Vertices
 from ..simt.primitives import CONTROL_WORDS
 from .mesh_relax import EDGES, INFINITY, PIECES, TAKEN, Flags, Relaxing, capacity
 

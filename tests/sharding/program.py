@@ -222,10 +222,10 @@ def one_launch():
     from jaxspv.algorithms.components import one_launch as components
     from jaxspv.algorithms.pagerank.mesh import one_launch as pagerank
     from jaxspv.ops.products.mesh_gpu import one_launch as multiply
-    from pallas_kernels.bfs.mesh import levels
+    from pallas_kernels.bfs.mesh import places
     from pallas_kernels.simt.device import Grid
 
-    levels.BYTE = 15  # the search of 30 levels is told in words, the others in bytes
+    places.BYTE = 15  # the search of 30 levels is told in words, the others in bytes
     sizes, most = {"ctas": 2, "threads": 64}, np.int32(60)
     small = functools.partial(BFSConfig, threads=32, interpret=True, buffer=16, span=4)
     rng = np.random.default_rng(0)

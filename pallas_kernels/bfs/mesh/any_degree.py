@@ -31,8 +31,7 @@ import functools
 from typing import Any
 
 from ...frontier import Carry, Rotation, range_count, write_row
-from ...rows.by_vertex import Vertices
-from ...simt.barrier import MeshBarrier
+from ...simt.mesh import MeshBarrier, Vertices
 from ...simt.primitives import Simt
 from ...simt.typed import Arrays, Operand
 from ..any_degree import QUEUED, STAY_PULL

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...simt.barrier import MeshBarrier
 from ...simt.device import resident_ctas
 from ...simt.launch import launch
+from ...simt.mesh import MeshBarrier
 from ...simt.primitives import CONTROL_WORDS, Simt
 from ...simt.typed import Arrays
 from ..problem import BFSConfig

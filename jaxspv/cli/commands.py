@@ -32,10 +32,9 @@ from ..io.tables.text import write_edgelist
 from ..native import bind
 from ..ops.products.mxv.api import mxv
 from ..until import reached
-from .opening import open_graph, vertex_of
 from .output import check_reader, check_writable
 from .output import show as show
-from .running import Run, timed
+from .running import Run, open_graph, timed, vertex_of
 
 SAMPLED = 256  # sources of betweenness by default
 

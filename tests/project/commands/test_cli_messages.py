@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import jaxspv as jsp
-from jaxspv.cli import _jaxspv_command, commands, opening
+from jaxspv.cli import _jaxspv_command, commands, running
 from jaxspv.cli._jaxspv_command import main
 from jaxspv.formats import FORMATS
 
@@ -49,7 +49,7 @@ def test_a_bar_for_large_files_alone(run, tmp_path, monkeypatch, size):
     seen = []
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(
-        opening, "read_edgelist", lambda *_, progress, **__: seen.append(progress) or A
+        running, "read_edgelist", lambda *_, progress, **__: seen.append(progress) or A
     )
     A = jsp.from_edges([0], [1])
     (tmp_path / "a.txt").write_text("0 1\n" * (size // 4))

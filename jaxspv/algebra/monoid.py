@@ -115,11 +115,8 @@ class Monoid(Algebraic):
                 f"values of the monoid `{self.name}` are {want.value!r} and the like, with leaves "
                 f"of shapes {shapes}; got {tree} with {[x.shape for x in leaves]}."
             )
-        found = []
-        for value, leaf in zip(want.leaves, leaves, strict=True):
-            each = [value_of(v.item(), leaf.dtype) for v in value.reshape(-1)]
-            found.append(np.array(each, leaf.dtype).reshape(value.shape))
-        return jax.tree.unflatten(tree, found)
+        found = zip(want.leaves, leaves, strict=True)
+        return jax.tree.unflatten(tree, [values_of(value, leaf.dtype) for value, leaf in found])
 
     def accepts(self, dtype: DTypeLike) -> bool:
         """Whether the monoid is defined on `dtype`."""
@@ -334,3 +331,10 @@ def value_of(value: Any, dtype: DTypeLike) -> Shaped[np.ndarray, ""]:
     elif dtype.kind in "iu" and value == -1:
         return np.array(-1).astype(dtype)  # all bits set
     return np.asarray(value, dtype)
+
+
+def values_of(values: Any, dtype: DTypeLike) -> Shaped[np.ndarray, "*k"]:
+    """`value_of` of each number of an array."""
+    values = np.asarray(values)
+    each = [value_of(v.item(), dtype) for v in values.reshape(-1)]
+    return np.array(each, dtype).reshape(values.shape)

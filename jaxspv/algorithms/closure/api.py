@@ -19,6 +19,7 @@ from ..._core.pytree import is_concrete, result_tuple
 from ..._core.tuples import Each, choose, multiplied
 from ...algebra.families import one_of
 from ...algebra.functions import check_function
+from ...algebra.monoid import values_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring, min_plus
 from ...formats.base import SparseMatrix
@@ -208,7 +209,7 @@ def _start(semiring: Semiring, T: Tuples, start: Any, n: int) -> Any:
         dtypes = [real if v.dtype.kind == "f" else np.int32 for v in units]
     one = tree.unflatten(map(jnp.zeros_like, units, dtypes))
     dtypes = _summed(semiring, T, jax.tree.map(lambda v: v[None], one))
-    one = tree.unflatten(map(jnp.asarray, units, dtypes))
+    one = tree.unflatten(map(values_of, units, dtypes))
     if start is not None and not jnp.issubdtype(jnp.result_type(start), jnp.integer):
         raise ValueError(f"`start` must be a vertex, an integer, or x0 itself; got {start}.")
     if start is not None and is_concrete(start) and not 0 <= int(start) < n:

@@ -15,6 +15,7 @@ from ..._core.indices import LIMIT, check_range
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ..._core.tuples import choose, multiplied, ones_unless, take
 from ...algebra.families import one_of
+from ...algebra.monoid import values_of
 from ...algebra.semiring import Semiring
 from ...algebra.semirings import as_semiring
 from ...construct.edges import checked_indices
@@ -215,11 +216,11 @@ def compose(A: Automaton, B: Automaton, semiring: Semiring | str) -> Automaton:
     source, target, first, second, final = _paired(A, B)
     kept, source, target, final, states = _useful(source, target, final)
     first, second = first[kept], second[kept]
-    one = jax.tree.map(jnp.asarray, one_of(semiring))
+    one = one_of(semiring)
 
     def factors(data, edge):
         found = ones_unless(edge >= 0, take(data, edge))
-        ones = jax.tree.map(lambda o, v: jnp.asarray(o, v.dtype), one, found)
+        ones = jax.tree.map(lambda o, v: jnp.asarray(values_of(o, v.dtype)), one, found)
         return choose(edge >= 0, found, ones)
 
     data = multiplied(semiring, factors(A.data, first), factors(B.data, second))

@@ -208,6 +208,6 @@ class Sizes:
     """Sizes of a graph, known while a kernel is traced."""
 
     n: Any = 0  # an int; in the pull of a mesh, a value
-    targets: int = 0
-    quads: int = 0  # low_degree: of a row
+    targets: int = 0  # vertices at which a search may stop
+    quads: int = 0  # low_degree: groups of four places in a row
     linked: bool = False  # low_degree: rows may continue elsewhere

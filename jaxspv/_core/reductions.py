@@ -95,7 +95,7 @@ def scan_runs(op: Any, terms: Any, segments: Array, identity: Any) -> Any:
     return lax.associative_scan(combine, (starts, terms))[1]
 
 
-def _by_numpy(fn: Callable[..., Array], **options: Any) -> Callable[..., Array]:
+def _along_axes(fn: Callable[..., Array], **options: Any) -> Callable[..., Array]:
     return lambda x, axes, identity: fn(x, axes, initial=identity, **options)
 
 
@@ -134,7 +134,7 @@ def _sum_by_segments(
     if slow:
         zero = jnp.zeros((), terms.dtype)
         return segment_scan(Partial(jnp.add), terms, segments, count, zero, sorted=sorted)
-    if terms.dtype in ROUNDED:  # JAX does not transpose what a form of one platform does
+    if terms.dtype in ROUNDED:  # outside of forms the operation, which has a transpose
         add = _added_in_double if len(places) == 1 else sums_in_double
         return add(terms, segments, count=count)
     return _by_scatter("add")(terms, segments, count, identity)
@@ -183,9 +183,9 @@ def in_float32(x: Array) -> Array:
 def sum_in_double(terms: Array, segments: Array, count: int) -> Array:
     """Sums of (k, ...) terms by (k,) segments, added in float64 and rounded once at the end.
 
-    Segments out of range are dropped. Terms that are added one by one in float32 are rounded as
-    often: a sum of 10^6 of them is off by up to 1%, and in bfloat16 ones stop counting at 256.
-    Other dtypes than `ROUNDED` are added in their own.
+    Segments out of range are dropped. A scatter in float32 would round after every term: a sum of
+    10^6 of them is off by up to 1%, and a sum of ones in bfloat16 never passes 256. Other dtypes
+    than `ROUNDED` are added in their own.
     """
     if terms.dtype not in ROUNDED:
         start = jnp.zeros((count, *terms.shape[1:]), terms.dtype)
@@ -227,7 +227,7 @@ def rounded(total: Array, dtype: Any) -> Array:
 
 
 def exact_sum(counts: Array) -> Array:
-    """The sum of all integers as an int64 scalar, even if x64 is not enabled."""
+    """The sum of an array of integers, an int64 scalar even if x64 is not enabled."""
     with jax.enable_x64(True):
         wide = lax.convert_element_type(counts, np.int64)
         return lax.reduce(wide, np.int64(0), lax.add, tuple(range(wide.ndim)))
@@ -307,24 +307,24 @@ def _logsumexp_of_segments(
     return log_sum_by(low, lambda hold: most(hold(terms), segments, count, low), total)
 
 
-def _softmax(tangents: Array, terms: Array, totals: Array) -> Array:
+def _times_shares(tangents: Array, terms: Array, totals: Array) -> Array:
     alone = terms == totals  # `debug_nans` would see inf - inf
     level = jnp.where(alone, 0, terms - jnp.where(alone, 0, totals))
     return tangents * jnp.exp(jnp.where(terms > -jnp.inf, level, -jnp.inf))
 
 
-_sum = _by_numpy(jnp.sum, promote_integers=False)
-_product = _by_numpy(jnp.prod, promote_integers=False)
+_sum = _along_axes(jnp.sum, promote_integers=False)
+_product = _along_axes(jnp.prod, promote_integers=False)
 FORMS: dict[str | None, Form] = {
     "add": Form(_sum, _sum_by_segments, "add", lambda tangents, *_: tangents),
     "multiply": Form(_product, _product_by_segments, "multiply"),
-    "min": Form(_by_numpy(jnp.min), _by_scatter("min"), "min"),
-    "max": Form(_by_numpy(jnp.max), _by_scatter("max"), "max"),
+    "min": Form(_along_axes(jnp.min), _by_scatter("min"), "min"),
+    "max": Form(_along_axes(jnp.max), _by_scatter("max"), "max"),
     "or": Form(lambda x, axes, _: jnp.any(x, axes), _extreme_of_truth("max"), "max"),
     "and": Form(lambda x, axes, _: jnp.all(x, axes), _extreme_of_truth("min"), "min"),
     "xor": _parity(even=False),
     "xnor": _parity(even=True),
     "any": Form(_first_along, _first_of_segments),
-    "logaddexp": Form(_logsumexp_along, _logsumexp_of_segments, weight=_softmax),
+    "logaddexp": Form(_logsumexp_along, _logsumexp_of_segments, weight=_times_shares),
 }
 OF_TRUTH = {"add": "or", "max": "or", "multiply": "and", "min": "and"}  # on booleans

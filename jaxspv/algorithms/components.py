@@ -174,9 +174,9 @@ class Bipartition(NamedTuple):
 def bipartition(G: Matrix) -> Bipartition:
     """The two sides of each component, edges taken in either direction.
 
-    In the graph of two copies v, v' of every vertex, with edges u - v' and u' - v for each edge
-    u - v, a component with a cycle of odd length stays one; any other falls into two, one side of
-    it with the copies of the other.
+    Taken are two copies v, v' of every vertex, and edges u - v' and u' - v for each edge u - v. A
+    component with a cycle of odd length stays one component there. Any other falls into two, each
+    of one side v and the copies v' of the other side.
 
     Args:
         G: a `Graph` or a square sparse matrix; values do not matter.

@@ -234,10 +234,12 @@ def transposed_with_slots(A: CSR) -> tuple[CSR, Array, Array | bool]:
 def known_symmetric(A: CSR, compare: int = EXACT) -> bool | None:
     """Whether a matrix equals its transpose; None: its rows are not sorted; eager.
 
-    On a GPU without the transpose. Memory: some bytes for each entry of an eighth of them.
+    On a GPU no transpose is made: an eighth of the entries at a time are looked up, in some bytes
+    each.
 
     Args:
-        compare: EXACT, ROUNDED (values but for rounding) or PATTERN (no values): one program.
+        compare: EXACT, ROUNDED (values but for rounding) or PATTERN (no values). One program serves
+            all three.
     """
     if not (A.sorted and A.unique):
         return None

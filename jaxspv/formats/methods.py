@@ -152,9 +152,9 @@ class Arithmetic(NoValue):
 class SciPyMethods(Arithmetic):
     """SciPy's methods of sparse arrays, with SciPy's meaning: a missing entry counts as 0.
 
-    That is SciPy's view. In GraphBLAS's, where a missing entry is absent and its stand-in belongs
-    to the monoid, the same is `jsp.reduce`, `jsp.ewise_mult`, `jsp.apply`, `jsp.select`. Objects
-    are immutable, so `setdiag` gives a new matrix. Reference: sparse arrays of SciPy 1.17.
+    In GraphBLAS a missing entry has no value, and operations pass it by: `jsp.reduce`,
+    `jsp.ewise_mult`, `jsp.apply`, `jsp.select`. Objects are immutable, so `setdiag` gives a new
+    matrix. Reference: sparse arrays of SciPy 1.17.
 
     >>> import jaxspv as jsp
     >>> A = jsp.from_dense([[0.0, -2.0], [3.0, 0.0]])

@@ -99,8 +99,9 @@ class Count(enum.IntEnum):
 class Labels:
     """Arithmetic of labels; a base of the searches.
 
-    int32: the bits of a non-negative float32, ordered as the numbers are, or the integer itself.
-    Unreached is the bits of inf, or iinfo.max, where integer sums clamp, which makes it absorbing.
+    A label is an int32: the bits of a non-negative float32, which are ordered as the numbers are, or
+    an integer. Unreached vertices have the bits of inf, or iinfo.max. Integer sums stop at that
+    value, so that an edge from an unreached vertex reaches nothing.
     """
 
     limit: Value | None = None  # labels above it are neither stored nor relaxed

@@ -51,7 +51,7 @@ def _triangles(G: ConvertedGraph) -> np.ndarray:
 
 @jax.jit
 def _mutual(A: CSR, T: CSR) -> jax.Array:
-    """(n,) of each vertex the edges that are also there in the other direction."""
+    """(n,) how many out-edges of each vertex have one in the other direction."""
     both = ewise_mult(A, T, times)
     return mxv(both, jnp.ones(A.shape[1], both.dtype))
 

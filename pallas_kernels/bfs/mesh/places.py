@@ -112,9 +112,8 @@ class LastRows:
 def finish(k, c, m, vertices, barrier, s, last_rows):
     """The end of a search: all devices get all levels, and how many there are.
 
-    Replaces FAR by -1 and broadcasts the levels into m.messages (every device has read the
-    messages before); then writes `whole` by vertex. Returns (ok, number of levels). One device
-    barrier.
+    Replaces FAR by -1, broadcasts the levels into m.messages, whose old content every device has
+    read, and writes m.whole by vertex. Returns (ok, number of levels). One device barrier.
 
     Each place takes a byte, or a word where the search has 255 levels or more. Only places before
     `last_rows` are sent. Control word DEEPEST holds the largest level + 1 of this device; it
@@ -139,8 +138,8 @@ def finish(k, c, m, vertices, barrier, s, last_rows):
             for d in range(k.devices):
                 at = k.shr(vertices.first, 2) + i
                 k.store(k.on(m.messages, d), at, word, mask=mask & shallow)
-            deep = mask & ~shallow
-            k.if_(deep, lambda i=i, four=four: vertices.broadcast(m.messages, 4 * i, *four))
+            in_words = mask & ~shallow
+            k.if_(in_words, lambda i=i, four=four: vertices.broadcast(m.messages, 4 * i, *four))
         return most
 
     worker = k.cta * k.threads + k.thread
@@ -155,7 +154,7 @@ def finish(k, c, m, vertices, barrier, s, last_rows):
         return (k.load(m.control, c.slots + DEEPEST, cache="fresh"),) + (0,) * (barrier.words - 1)
 
     ok = s.ok & barrier.device_barrier(s.turn, payload)
-    deep = functools.reduce(k.maximum, (barrier.word(d, 0) for d in range(k.devices)))
+    count = functools.reduce(k.maximum, (barrier.word(d, 0) for d in range(k.devices)))
 
     def level(place):
         device = place // c.n
@@ -166,4 +165,4 @@ def finish(k, c, m, vertices, barrier, s, last_rows):
         return k.where(shallow, k.where(byte == BYTE, -1, byte), word)
 
     vertices.write_by_vertex(m.whole, level)
-    return ok, deep
+    return ok, count

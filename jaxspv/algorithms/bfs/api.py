@@ -27,7 +27,7 @@ from ..common.sources import check_source, over, path_to
 from ..common.status import finished
 from . import tiles as tiles
 from .tiles import TileRule
-from .xla import SOURCES, in_words, of_each, search, search_sources, smallest_parents
+from .xla import SOURCES, in_words, parents_of_each, search, search_sources, smallest_parents
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 KINDS = (*UNTIL, "or", "and")  # by their numbers in `until.h`
@@ -285,7 +285,7 @@ def _persistent_sources(graph, sources, *, parents, deterministic):
 
     levels, tree, status = in_words(some, sources, graph.n)
     if parents and deterministic:
-        tree = of_each(smallest_parents, _adjacency(graph), sources, levels)
+        tree = parents_of_each(_adjacency(graph), sources, levels)
     return _of_levels(levels, tree)._replace(status=status)
 
 

@@ -174,7 +174,7 @@ def _search(graph: Adjacency, sources: Array, parents: bool) -> tuple[Array, Arr
     assert indptr is not None and indices is not None
     at_source = jnp.arange(graph.n, dtype=jnp.int32) == sources[:, None]
     levels = word_levels(functools.partial(joined_words, indptr, indices), at_source)
-    tree = of_each(smallest_parents, graph, sources, levels) if parents else None
+    tree = parents_of_each(graph, sources, levels) if parents else None
     return levels, tree
 
 
@@ -204,6 +204,6 @@ def word_levels(
     return while_going(step, first)[3]
 
 
-def of_each(rule: Callable[..., Array], graph: Adjacency, sources: Array, levels: Array) -> Array:
-    """The parents of every source by a rule of `parents`."""
-    return lax.map(lambda c: rule(*graph[:2], *c), (sources, levels))
+def parents_of_each(graph: Adjacency, sources: Array, levels: Array) -> Array:
+    """The `smallest_parents` of every source."""
+    return lax.map(lambda c: smallest_parents(*graph[:2], *c), (sources, levels))

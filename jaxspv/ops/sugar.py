@@ -21,7 +21,7 @@ from .extract import extract, pairs
 from .products.mxm.api import mxm
 from .products.mxv.api import mxv, vxm
 from .write_rule.call import Options, as_operand_mask, call, format_of, is_dense, operand
-from .write_rule.entries import at_places_of, entries_in_slots, entries_of, take
+from .write_rule.entries import at_places_of, entries_in_slots, entries_of
 
 
 def where(mask: Allowed, A: Operand, B: Operand | None = None, *, nse: int | None = None) -> Any:
@@ -112,14 +112,16 @@ def _at_places(A, dense, op, *, flip) -> Any:
         jnp.zeros_like(k) if extent == 1 else jnp.minimum(k, max(extent - 1, 0))
         for k, extent in zip(e.keys, spread.shape, strict=True)
     )
-    factor = take(spread.reshape(-1), row * spread.shape[1] + col)
-    factor = jnp.where(e.valid(), factor, jnp.ones((), dense.dtype))
+    factor = ones = jnp.ones((), dense.dtype)
+    if spread.size:  # by two indices: places of a flat array may exceed int32
+        factor = jnp.where(e.valid(), spread.at[row, col].get(mode="clip"), ones)
     x, y = (factor, e.values(1)) if flip else (e.values(1), factor)
     return at_places_of(A, e, op(x, y))
 
 
 def item(A: Any, index: Any) -> Any:
     index = index if isinstance(index, tuple) else (index,)
+    index = tuple(list(i) if isinstance(i, (tuple, range)) else i for i in index)
     if A.ndim == 2 and any(i is None for i in index):
         raise IndexError("a matrix has two axes and gets no further one by None.")
     dots = [k for k, i in enumerate(index) if i is Ellipsis]

@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -64,3 +65,11 @@ def test_dots_stand_for_the_indices_that_are_left_out(index):
             continue
         got = ours[index]
         assert np.array_equal(got.todense() if np.ndim(wanted) else got, wanted)
+
+
+def test_products_with_arrays_of_more_places_than_int32_counts():
+    """Nothing in the program has a place for each of them in one axis: its number would wrap."""
+    A = jsp.from_edges([49_999], [44_999], shape=(50_000, 45_000))
+    array = jax.ShapeDtypeStruct(A.shape, np.int8)
+    for multiply in (lambda x: (A * x).data, lambda x: (x * A).data):
+        assert "2250000000" not in str(jax.make_jaxpr(multiply)(array))

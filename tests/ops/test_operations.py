@@ -227,6 +227,7 @@ def test_user_defined_operators_with_traced_parameters():
 
 PAIRS = (
     ([0, 1], [1, 2]),
+    ((0, 1), range(1, 3)),
     ([2, 0, 2], [-1, 3, -1]),
     (np.array([2, 1, 0]), [1]),
     ([0], jnp.array([0, 1, 2, 3])),

@@ -99,8 +99,8 @@ class Count(enum.IntEnum):
 class Labels:
     """Arithmetic of labels; a base of the searches.
 
-    A label is an int32: the bits of a non-negative float32, which are ordered as the numbers are, or
-    an integer. Unreached vertices have the bits of inf, or iinfo.max. Integer sums stop at that
+    A label is an int32: the bits of a non-negative float32, which are ordered as the numbers are,
+    or an integer. Unreached vertices have the bits of inf, or iinfo.max. Integer sums stop at that
     value, so that an edge from an unreached vertex reaches nothing.
     """
 

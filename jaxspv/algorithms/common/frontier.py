@@ -10,7 +10,7 @@ from jax import Array
 
 from ..._core.loops import while_loop
 from ..._core.platforms import situation
-from ...ops.products.common.expand import SelectedRows
+from ...ops.products.common.expand import SelectedRows, select_rows
 
 
 class Edges(NamedTuple):
@@ -43,14 +43,6 @@ class Queue(NamedTuple):
         """(capacity,) the vertices from `head` on; those beyond `tail` are arbitrary."""
         place = self.head + jnp.arange(capacity, dtype=jnp.int32)
         return self.items.at[place].get(mode="clip")
-
-
-def rows_of(indptr: Array, rows: Array) -> SelectedRows:
-    """These rows, in any order; out of range: empty."""
-    start = indptr.at[rows].get(mode="clip")
-    length = jnp.where(rows < indptr.shape[0] - 1, indptr.at[rows + 1].get(mode="clip") - start, 0)
-    ends = jnp.cumsum(length, dtype=jnp.int32)
-    return SelectedRows(start, ends, ends[-1])
 
 
 def edges_of(vertices: Array, rows: SelectedRows, first: Array, chunk: int) -> Edges:
@@ -116,7 +108,7 @@ def for_edges(
         valid = jnp.arange(block, dtype=jnp.int32) < queue.tail - first
         if begin is not None:
             carry, valid = begin(carry, members, valid)
-        rows = rows_of(indptr, jnp.where(valid, members, indptr.shape[0] - 1))
+        rows = select_rows(indptr, members, valid)
 
         def of_chunk(c):
             return c[0] + chunk, visit(c[1], edges_of(members, rows, c[0], chunk))

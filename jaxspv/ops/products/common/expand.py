@@ -25,19 +25,12 @@ class SelectedRows(NamedTuple):
     total: Array
 
 
-def select_rows(indptr: Array, indices: Array, count: Array) -> SelectedRows:
-    """The rows named by the first `count` of `indices`; the others count as empty."""
-    k = indices.shape[0]
-    if k == 0:
-        empty = jnp.zeros(0, jnp.int32)
-        return SelectedRows(empty, empty, jnp.int32(0))
-    valid = jnp.arange(k, dtype=jnp.int32) < count
-    last = indptr.shape[0] - 2
-    row = jnp.clip(indices, 0, max(last, 0))
-    start = jnp.where(valid, indptr[row], 0)
-    length = jnp.where(valid, indptr[row + 1] - start, 0) if last >= 0 else jnp.zeros_like(start)
+def select_rows(indptr: Array, indices: Array, valid: Array) -> SelectedRows:
+    """The rows named by those of `indices` that are `valid`; the others count as empty."""
+    start = indptr.at[indices].get(mode="clip")
+    length = jnp.where(valid, indptr.at[indices + 1].get(mode="clip") - start, 0)
     ends = jnp.cumsum(length, dtype=jnp.int32)
-    return SelectedRows(start, ends, ends[-1])
+    return SelectedRows(start, ends, ends[-1] if indices.shape[0] else jnp.int32(0))
 
 
 class Runs(NamedTuple):
@@ -61,8 +54,8 @@ class Runs(NamedTuple):
 
 def select_runs(indptr: Array, indices: Array, count: Array) -> Runs:
     """The runs of the rows named by the first `count` of `indices`. O(k)."""
-    rows = select_rows(indptr, indices, count)
     k = indices.shape[0]
+    rows = select_rows(indptr, indices, jnp.arange(k, dtype=jnp.int32) < count)
     before = jnp.concatenate([jnp.zeros(min(k, 1), jnp.int32), rows.ends[:-1]])
     keep = rows.ends > before
     runs = jnp.cumsum(keep, dtype=jnp.int32)

@@ -42,6 +42,21 @@ def test_a_data_frame_is_such_a_table():
     assert all(type(name) is str for name in labels.names)
 
 
+def test_names_that_are_tuples():
+    grid = nx.grid_2d_graph(2, 3)
+    tails, heads = map(list, zip(*grid.edges, strict=True))
+    table = {"source": tails, "target": heads}
+    A, labels = jsp.io.from_table(table, directed=False)
+    want = nx.to_numpy_array(grid, nodelist=labels.names)
+    np.testing.assert_array_equal(A.todense(), want)
+    B, others = jsp.io.from_table({"source": [(0, 1), "end"], "target": ["end", (0, 1, 2)]})
+    assert others.names == [(0, 1), "end", (0, 1, 2)] and int(B.count) == 2
+
+
+def test_a_table_without_rows():
+    assert jsp.io.from_table({"source": [], "target": []}, labels=False).shape == (0, 0)
+
+
 def test_results_by_name():
     A, labels = jsp.io.from_table(TABLE, weight="km")
     found = labels.named(jsp.sssp(A, labels.vertex("Rome")))
@@ -122,6 +137,11 @@ A = jsp.from_edges([0], [1], shape=(2, 2))
         (lambda: jax.jit(jsp.Labels("ab").named)(np.zeros(2)), ValueError, "outside of jit"),
         (lambda: jsp.io.from_table({"a": [1]}, "a", "b"), ValueError, "column 'b'"),
         (lambda: jsp.io.from_table({"a": [1], "b": []}, "a", "b"), ValueError, "length"),
+        (
+            lambda: jsp.io.from_table({"a": np.eye(2), "b": [1, 2]}, "a", "b"),
+            ValueError,
+            "one axis",
+        ),
         (lambda: jsp.to_networkx(A, jsp.Labels("abc")), ValueError, "`labels` must be 2.*3"),
         (lambda: jsp.to_networkx(A, directed=False), ValueError, "transpose"),
         (lambda: jsp.to_networkx(jsp.from_edges([0], [1], shape=(2, 3))), ValueError, "square"),

@@ -50,7 +50,7 @@ def ends_of(
         raise TypeError(f"`labels` must be True, False or Labels; got {labels!r}.")
     if labels is False:
         for name, side in zip(("source", "target"), (tails, heads), strict=True):
-            if side.dtype.kind not in "iu":
+            if side.size and side.dtype.kind not in "iu":
                 raise ValueError(
                     f"`{name}` holds {side.dtype}, no integers: labels=True takes names"
                 )
@@ -222,7 +222,8 @@ def column_of(frame: Any, name: str) -> np.ndarray:
         raise TypeError(f"`frame` must be a data frame or a dictionary of columns; got {frame!r}.")
     try:
         column = frame[name]
-        array = np.asarray(column)
+        pairs = isinstance(column, (list, tuple)) and any(isinstance(x, tuple) for x in column)
+        array = np.fromiter(column, object, len(column)) if pairs else np.asarray(column)
     except Exception as error:  # KeyError, IndexError, polars' own: each library has another
         names = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
         names = names if names is not None else getattr(frame, "keys", list)()
@@ -231,6 +232,8 @@ def column_of(frame: Any, name: str) -> np.ndarray:
             raise
         raise ValueError(f"`frame` has no column {name!r}; it has {known}.") from error
     unmasked(name, column)
+    if array.ndim != 1:
+        raise ValueError(f"column {name!r} must have one axis; got shape {array.shape}.")
     if array.dtype.kind in "US" and not hasattr(column, "dtype"):  # a list: NumPy made text of all
         array = np.fromiter(column, object, len(array))
     return array

@@ -42,7 +42,7 @@ def test_a_data_frame_is_such_a_table():
     assert all(type(name) is str for name in labels.names)
 
 
-def test_names_that_are_tuples():
+def test_names_that_are_tuples(tmp_path):
     grid = nx.grid_2d_graph(2, 3)
     tails, heads = map(list, zip(*grid.edges, strict=True))
     table = {"source": tails, "target": heads}
@@ -51,6 +51,11 @@ def test_names_that_are_tuples():
     np.testing.assert_array_equal(A.todense(), want)
     B, others = jsp.io.from_table({"source": [(0, 1), "end"], "target": ["end", (0, 1, 2)]})
     assert others.names == [(0, 1), "end", (0, 1, 2)] and int(B.count) == 2
+    pytest.importorskip("pyarrow")
+    jsp.write_edgelist(tmp_path / "grid.parquet", A, labels)
+    back, names = jsp.read_edgelist(tmp_path / "grid.parquet", labels=True)
+    want = nx.to_numpy_array(grid, nodelist=names.names)
+    np.testing.assert_array_equal(back.todense(), want)
 
 
 def test_a_table_without_rows():

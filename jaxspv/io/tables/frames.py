@@ -255,7 +255,15 @@ def read_parquet(path: str | os.PathLike[str], columns: Sequence[str | int | Non
             raise ValueError(f"it has no column {column!r}; it has {known}")
     names = [known[c] if isinstance(c, int) else c for c in columns]
     table = kind.read_table(path, columns=[name for name in names if name is not None])
-    return [None if name is None else table[name].to_numpy() for name in names]
+    return [None if name is None else _with_tuples(table[name].to_numpy()) for name in names]
+
+
+def _with_tuples(column: np.ndarray) -> np.ndarray:
+    """A column whose lists, which Arrow gives as arrays, are the tuples that were written."""
+    if column.dtype != object or not any(isinstance(x, np.ndarray) for x in column):
+        return column
+    names = (tuple(x.tolist()) if isinstance(x, np.ndarray) else x for x in column)
+    return np.fromiter(names, object, len(column))
 
 
 def required(name: str, what: str) -> Any:

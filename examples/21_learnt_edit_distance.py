@@ -72,7 +72,7 @@ EDITS = one.size + 1
 
 def transducer(count):
     tags = 27 + np.arange(count)
-    source = np.zeros(EDITS + count)
+    source = np.zeros(EDITS + count, int)
     target = np.where(np.arange(EDITS + count) == EDITS - 1, 1, 0)
     read, written = (np.concatenate([v, [0], tags]) for v in (one, other))
     return automata.automaton(source, target, read, written, final=1)

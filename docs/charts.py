@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 import figures as draw
 
 RESULTS = pathlib.Path(__file__).parent.parent / "benchmarks/results/nvidia-h200"
-H100 = RESULTS.parent / "nvidia-h100-80gb-hbm3"
 COLORS = (draw.BLUE, draw.ORANGE, draw.GREEN, draw.MUTED)
 LEFT, RIGHT, TOP, HEIGHT = 52, 340, 62, 180  # of the plotted area, in a picture 356 wide
 
@@ -157,11 +156,11 @@ def report_tiles() -> str:
 
 def report_tile_bfs() -> str:
     """How much longer a search over rows takes than one over bitmask tiles."""
-    ms = medians("tilebfs", H100)
+    ms = medians("tilebfs")
     graphs = dict.fromkeys(graph for graph, _ in ms)
     speeds = {g: ms[g, "rows"] / ms[g, "auto"] for g in graphs}
     speeds = dict(sorted(speeds.items(), key=lambda item: -item[1]))
-    return bars("BFS over tiles, H100", "time over rows / time over tiles", speeds)
+    return bars("BFS over tiles, H200", "time over rows / time over tiles", speeds)
 
 
 def report_launches() -> str:

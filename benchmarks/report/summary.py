@@ -15,7 +15,6 @@ Document = dict[str, Any]
 Stored = dict[str, Document]  # by "device/benchmark"
 
 GPU, CPU = "nvidia-h200", "cpu"  # those of README
-GPUS = {GPU: "NVIDIA H200", "nvidia-h100-80gb-hbm3": "NVIDIA H100"}
 INSIDE = "jaxspv, inside jit"
 NAMES = {"bfs": "BFS", "sssp": "SSSP", "pagerank": "PageRank", "components": "components"}
 GRADIENTS = ("vector", "values", "both")
@@ -89,8 +88,7 @@ def results(stored: Stored) -> str:
         "how they were taken and names the graphs, [NOTES.md](NOTES.md) what was learnt. This page "
         "is written by `python -m benchmarks report` from the JSON files in `results/`.",
     ]
-    for device, title in GPUS.items():
-        parts += [f"## {title}", *_of_gpu(stored, device)]
+    parts += [f"## {stored[f'{GPU}/bfs']['runs'][-1]['device']}", *_of_gpu(stored)]
     document = stored[f"{CPU}/over_scipy"]
     parts += [f"## CPU: {document['runs'][-1]['device']}"]
     means = over_scipy_means(document["records"])
@@ -102,8 +100,8 @@ def results(stored: Stored) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _of_gpu(stored: Stored, device: str) -> list[str]:
-    """The sections of one GPU: of the benchmarks that are stored for it."""
+def _of_gpu(stored: Stored) -> list[str]:
+    """The sections of the GPU: of the benchmarks that are stored for it."""
     products = ("jaxspv", "jaxspv, bare CSR", "jaxspv min_plus")
     wanted = [*(f"{p}, inside jit" for p in products), "cuSPARSE, in a row"]
     tables: dict[str, tuple[str, Callable[..., Any] | None]] = {
@@ -125,8 +123,8 @@ def _of_gpu(stored: Stored, device: str) -> list[str]:
     }
     parts = []
     for name, (title, table) in tables.items():
-        if document := stored.get(f"{device}/{name}"):
-            parts += _section(stored, device, name, title, table and table(document))
+        if document := stored.get(f"{GPU}/{name}"):
+            parts += _section(stored, GPU, name, title, table and table(document))
     return parts
 
 

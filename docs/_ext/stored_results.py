@@ -10,7 +10,7 @@ import shutil
 
 LINK = re.compile(r"\[([^\]\n]*)\]\((?!http)([\w./-]+\.(?:md|json|png|py))\)")
 GPU = "nvidia-h200"  # of the first tables of RESULTS.md
-MACHINES = {"cpu": "a CPU", GPU: "an NVIDIA H200", "nvidia-h100-80gb-hbm3": "an NVIDIA H100"}
+MACHINES = {"cpu": "a CPU", GPU: "an NVIDIA H200"}
 TOC = "\n```{toctree}\n:hidden:\n\nprotocol\ntables\n```\n"
 BASELINES = (  # row of the short table: question, file, heading of ours, heading of theirs
     ("SpMV, 21 graphs, CPU: BCOO over jaxspv", "cpu/spmv.md", "jaxspv", "BCOO"),

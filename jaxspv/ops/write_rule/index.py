@@ -71,7 +71,7 @@ class Index:
         return take(number.at[self.extent].set(self.size), place)
 
     def times(self, place: Array) -> Array:
-        """How often each place is selected; any number for the extent."""
+        """How often each place is selected; no meaning for the extent."""
         if self.values is None:
             return (self.back(place) < self.size).astype(place.dtype)
         if self.extent >= LIMIT:

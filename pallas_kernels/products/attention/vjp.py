@@ -1,4 +1,4 @@
-"""The cotangents of `attention.csr_attention` in one launch, from the logarithms it left.
+"""The cotangents of `attention.csr_attention` in one launch, from the logarithms that it leaves.
 
     p = exp(s - log[i]),  ds = p (<w[i], v[j]> - less[i])       at every entry (i, j), by head
     dq[i] = scale sum_j ds k[j],  dk[j] = scale sum_i ds q[i],  dv[j] = sum_i p w[i],  dbias = ds

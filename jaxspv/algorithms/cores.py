@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .._core.eager.arrays import single_numbers
 from .._core.eager.programs import one_program
 from .._core.operation import Operation, typed
 from .._core.platforms import Backend, reaching
@@ -100,6 +101,7 @@ def k_core(
     6
     """
     graph = undirected(G, "k_core")
+    single_numbers(k=0 if k is None else k)
     k = None if k is None else iteration_limit("k", k)  # beyond int32: more than any degree
     inside, found = one_program(_k_core, graph, k, backend=backend, method=method)
     finished(found, "k_core")

@@ -102,8 +102,8 @@ def soft_sssp(
         A = A.astype(jnp.float32)
     source = check_source(source, graph.n)
     single_numbers(temperature=temperature, tol=0 if tol is None else tol)
-    if is_concrete(temperature) and not np.asarray(temperature) > 0:
-        raise ValueError(f"`temperature` must be positive; got {temperature}.")
+    if is_concrete(temperature) and not 0 < np.asarray(temperature) < np.inf:
+        raise ValueError(f"`temperature` must be positive and finite; got {temperature}.")
     if max_iterations is None:
         max_iterations = max(1000, graph.n)
     elif not is_concrete(max_iterations):

@@ -13,14 +13,14 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 from jax import Array, lax
 
-from .._core.eager.arrays import array_of, in_dtype, known, to_device, unmasked
+from .._core.eager.arrays import array_of, in_dtype, known, narrow, to_device, unmasked
 from .._core.indices import INT32, LIMIT, checked_count, index_dtype_for, within
 from .._core.operation import Operation
 from .._core.platforms import situation
 from ..algebra.monoids import Monoid
 from ..formats import COO, SparseMatrix
 from ..formats.base import slots_after
-from ..formats.stored import Edges, narrow
+from ..formats.stored import Edges
 
 ON_CPU = 1  # DLPack's kDLCPU
 SMALL = 1 << 16  # keys that NumPy sorts in less time than importing scipy.sparse takes

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.eager.arrays import array_of, in_dtype, is_eager, on_accelerator, to_device
+from .._core.eager.arrays import array_of, is_eager, on_accelerator, to_device
 from .._core.html import card, pattern
 from .._core.indices import INT32, INT64, index_dtype_for, with_index_dtype, with_pattern
 from .._core.pytree import describe, is_concrete
@@ -47,29 +47,12 @@ def in_slots(array: Any, capacity: int, fill: Any, dtype: Any = None) -> Array:
     return to_device(new)
 
 
-def narrow(values: np.ndarray) -> np.ndarray:
-    """Values as JAX will hold them: of 32 bits without x64. Raises TypeError: they are texts, dates
-    or objects. ValueError: an integer does not fit; a finite number would be infinite."""
-    if values.dtype.kind in "OSUmM":
-        raise TypeError(f"`values` must be numbers; got {values.dtype}.")
-    target = jax.dtypes.canonicalize_dtype(values.dtype)
-    if target == values.dtype:
-        return values
-    try:
-        return in_dtype("a value is", values, target)
-    except ValueError:
-        why = f"values of {values.dtype} do not fit {target}: enable jax_enable_x64."
-        raise ValueError(why) from None
-
-
 def as_values(x: Any, name: str = "values") -> Array:
-    """`array_of`, but numbers of 64 bits that do not fit raise: see `narrow`."""
+    """`array_of`, but lists of numbers of 64 bits that do not fit raise too: see `narrow`."""
     if isinstance(x, list):  # of Python's numbers, or of NumPy's of one dtype
         kinds = {v.dtype if isinstance(v, NUMPY) else type(v) for v in jax.tree.leaves(x)}
         if kinds <= NUMBERS or (len(kinds) == 1 and all(isinstance(k, np.dtype) for k in kinds)):
             x = np.asarray(x)
-    if isinstance(x, np.ndarray) and x.dtype.kind in "iufc":
-        x = narrow(x)
     return array_of(name, x)
 
 

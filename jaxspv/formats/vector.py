@@ -16,6 +16,7 @@ from .._core.eager.arrays import (
     is_eager,
     known,
     known_while_tracing,
+    narrow,
     on_accelerator,
     single,
     to_device,
@@ -33,7 +34,7 @@ from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..algebra.monoids import as_monoid, plus
 from ..shapes import Bool, Indices, Int, Number, Shaped, Values, Vector
 from .invariants import check, of_list
-from .stored import Stored, as_values, first_slots, in_slots, narrow
+from .stored import Stored, as_values, first_slots, in_slots
 
 
 @jax.jit

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .._core.eager.arrays import on_accelerator
+from .._core.eager.arrays import on_accelerator, single_numbers
 from .._core.platforms import default_promotion
 from ..construct.edges import sort_pairs, unique_host
 from ..construct.from_arrays import as_format
@@ -58,7 +58,7 @@ def rmat(
     >>> rmat(jax.random.key(0), 6, 4).shape
     (64, 64)
     """
-    check_rmat(scale, edge_factor, a, b, c)
+    scale, edge_factor, a, b, c = check_rmat(scale, edge_factor, a, b, c)
     edges = edge_factor << scale
     if edges * (2 if symmetric else 1) >= 2**31 - 1:
         raise ValueError(f"{edges} edges need int64 indices: lower `scale` or `edge_factor`.")
@@ -66,12 +66,18 @@ def rmat(
     return simple_graph(head, tail, 1 << scale, symmetric=symmetric, format=format)
 
 
-def check_rmat(scale: Any, edge_factor: Any, a: float, b: float, c: float) -> None:
-    """Refuses sizes of an R-MAT graph, and numbers that are no odds of three of four quadrants."""
-    check_size("scale", scale, 30)
-    check_size("edge_factor", edge_factor, 2**31 - 1)
-    if min(a, b, c, 1 - a - b - c) < 0:
+def check_rmat(
+    scale: Any, edge_factor: Any, a: Any, b: Any, c: Any
+) -> tuple[int, int, float, float, float]:
+    """Python's numbers. Refuses sizes of an R-MAT graph, and numbers that are no odds of three of
+    four quadrants."""
+    scale = check_size("scale", scale, 30)
+    edge_factor = check_size("edge_factor", edge_factor, 2**31 - 1)
+    single_numbers(a=a, b=b, c=c)
+    a, b, c = float(a), float(b), float(c)
+    if not all(odds >= 0 for odds in (a, b, c, 1 - a - b - c)):
         raise ValueError(f"`a`, `b`, `c` must be odds of sum at most 1; got {a}, {b}, {c}.")
+    return scale, edge_factor, a, b, c
 
 
 @functools.partial(jax.jit, static_argnames=("scale", "shape", "odds", "permute", "sharding"))
@@ -131,10 +137,10 @@ def grid2d(
     [2.0, 3.0, 2.0, 2.0, 3.0, 2.0]
     """
     cols = rows if cols is None else cols
-    check_size("rows", rows, 2**31 - 2)
-    check_size("cols", cols, 2**31 - 2)
+    rows, cols = check_size("rows", rows, 2**31 - 2), check_size("cols", cols, 2**31 - 2)
     if 4 * rows * cols >= 2**31 - 1:
         raise ValueError(f"a {rows}-by-{cols} grid needs int64 indices: lower `rows` or `cols`.")
+    single_numbers(drop=drop)
     if not 0 <= drop <= 1:
         raise ValueError(f"`drop` must lie in [0, 1]; got {drop}.")
     vertex = np.arange(rows * cols, dtype=np.int32).reshape(rows, cols)
@@ -167,7 +173,7 @@ def delaunay(key: Key, n: int, *, format: str = "csr") -> Any:
     """
     from scipy.spatial import Delaunay
 
-    check_size("n", n, 2**31 - 2)
+    n = check_size("n", n, 2**31 - 2)
     if n < 3:
         raise ValueError(f"`n` must be at least 3 to have a triangle; got {n}.")
     corners = Delaunay(random_generator(key).random((n, 2))).simplices.astype(np.int32)
@@ -207,14 +213,15 @@ def erdos_renyi(
     >>> int(erdos_renyi(jax.random.key(0), 100, m=50).count)
     100
     """
-    check_size("n", n, 2**31 - 2)
+    n = check_size("n", n, 2**31 - 2)
     if (p is None) == (m is None):
         raise ValueError(f"exactly one of `p` and `m` must be given; got p={p}, m={m}.")
+    single_numbers(p=0 if p is None else p)
     if p is not None and not 0 <= p <= 1:
         raise ValueError(f"`p` must lie in [0, 1]; got {p}.")
     pairs = n * (n - 1) // (1 if directed else 2)
-    if m is not None and not 0 <= m <= pairs:
-        raise ValueError(f"`m` must lie in [0, {pairs}], the number of pairs; got {m}.")
+    if m is not None:
+        m = check_size("m", m, pairs)
     rng = random_generator(key)
     edges = int(rng.binomial(pairs, p)) if p is not None else m or 0
     chosen = distinct(rng, pairs, edges)
@@ -274,12 +281,13 @@ def _compact(row, col, keep, count):
     return tuple(jnp.zeros(count, jnp.int32).at[place].set(x, mode="drop") for x in (row, col))
 
 
-def check_size(name: str, value: Any, limit: int) -> None:
-    """Refuses the value of an argument that is no integer in [0, limit]."""
+def check_size(name: str, value: Any, limit: int) -> int:
+    """An argument as Python's integer: one of NumPy wraps. Refuses what is none in [0, limit]."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"`{name}` must be an integer; got {value!r}.")
     if not 0 <= value <= limit:
         raise ValueError(f"`{name}` must lie in [0, {limit}]; got {value}.")
+    return int(value)
 
 
 def check_key(key: Any) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array
 
 from .._core.derivatives import dense_tangent, is_inexact, is_zero
+from .._core.eager.arrays import array_of
 from .._core.indices import with_pattern
 from .._core.operation import Operation, typed
 from .._core.platforms import Backend
@@ -150,14 +151,14 @@ def _number(scale: Any, d: int) -> float:
 
 
 def _floats(name: str, x: Any) -> Array:
-    x = jnp.asarray(x)
+    x = array_of(name, x)
     if not is_inexact(x):
         raise TypeError(f"`{name}` must be of floats; got {x.dtype}.")
     return x
 
 
 def _by_slot(name: str, x: Any, nse: int) -> Array:
-    x = jnp.asarray(x)
+    x = array_of(name, x)
     if x.shape[:1] != (nse,):
         raise ValueError(f"`{name}` must have shape ({nse}, ...), one a slot; got {x.shape}.")
     return x

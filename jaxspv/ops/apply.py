@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, dtypes
 
-from .._core.eager.arrays import array_of
+from .._core.eager.arrays import array_of, single
 from .._core.forms import overloadable
 from ..algebra import operators
 from ..algebra.functions import check_function, takes, traceable
@@ -195,7 +195,10 @@ def select(
     [[0.0, 2.0], [0.0, 4.0]]
     """
     A = operand("A", A)
-    op, thunk, _ = _in_dtype(_predicate(op), thunk, None, A)
+    op = _predicate(op)
+    if op in operators.INDEX_UNARY:  # functions of yours may take arrays
+        single("thunk", thunk)
+    op, thunk, _ = _in_dtype(op, thunk, None, A)
     options = Options(mask, accum, out, replace, nse)
     return call(_select, (A, op, thunk), options, format=format_of(A))
 

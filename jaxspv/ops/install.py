@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.eager.arrays import is_eager, on_accelerator, to_device
+from .._core.eager.arrays import fitting, is_eager, on_accelerator, to_device
 from .._core.pytree import is_concrete
 from .._core.reductions import dtype_of_means
 from ..algebra import operators
@@ -204,6 +204,7 @@ def _true_entries(A, op, scalar, *, bind, weak) -> Any:
 
 
 def _diagonal(A: Any, k: int = 0) -> Array:
+    k = _number_of_diagonal(k)
     length = min(A.shape[0] + min(k, 0), A.shape[1] - max(k, 0))
     if length > 0 and _has_kernels(A):
         row, col, values = base.entries_on_host(A)
@@ -216,9 +217,17 @@ def _diagonal(A: Any, k: int = 0) -> Array:
 _diagonal_program = jax.jit(lambda A, k: diag(A, k).todense(), static_argnums=1)
 
 
+def _number_of_diagonal(k: Any) -> int:
+    """`k` as Python's integer: one of NumPy wraps."""
+    try:
+        return operator.index(k)
+    except TypeError:
+        raise TypeError(f"`k` must be an integer; got {k!r}.") from None
+
+
 def _setdiag(A: Any, values: Any, k: int = 0) -> Any:
-    A = operand("A", A)
-    (m, n), values = A.shape, jnp.asarray(values, A.dtype)
+    A, k = operand("A", A), _number_of_diagonal(k)
+    (m, n), values = A.shape, jnp.asarray(fitting("values", values, A.dtype))
     length = min(m + min(k, 0), n - max(k, 0))
     if length <= 0:
         raise ValueError(f"`k` must be a diagonal of a matrix of shape {A.shape}; got {k}.")

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.eager.arrays import array_of
 from ..algebra.masks import Mask
 from ..algebra.operators import minus, plus
 from ..formats import SparseMatrix
@@ -101,12 +102,12 @@ def _times_array(A: Any, dense: Any, op: Any, flip: bool) -> Any:
     shape = np.broadcast_shapes(dense.shape, A.shape)
     if shape != A.shape:
         raise ValueError(f"an array of shape {dense.shape} does not broadcast to {A.shape}.")
-    operands, static = (A, dense, op), {"flip": flip}
+    operands, static = (A, array_of("other", dense), op), {"flip": flip}
     return call(_at_places, operands, Options(), static=static, format=format_of(A), keeps=True)
 
 
 def _at_places(A, dense, op, *, flip) -> Any:
-    e, dense = entries_in_slots(A), jnp.asarray(dense)
+    e = entries_in_slots(A)
     spread = dense.reshape((1,) * (2 - dense.ndim) + dense.shape)
     row, col = (
         jnp.zeros_like(k) if extent == 1 else jnp.minimum(k, max(extent - 1, 0))
@@ -146,11 +147,11 @@ def matmul(A: Any, other: Any) -> Any:
     if isinstance(other, (SparseMatrix, Graph)):
         return mxm(A, other)
     if is_dense(other) and np.ndim(other) >= 2:
-        return mxm(A, jnp.asarray(other))
+        return mxm(A, array_of("other", other))
     return mxv(A, other)
 
 
 def rmatmul(A: Any, other: Any) -> Any:
     if is_dense(other) and np.ndim(other) >= 2:
-        return mxm(jnp.asarray(other), A)
+        return mxm(array_of("other", other), A)
     return vxm(other, A)

@@ -68,9 +68,12 @@ def to_device(arrays: Any, like: Any = None) -> Any:
 
 def array_of(name: str, x: Any, *, on_host: bool = False) -> Any:
     """`jnp.asarray`, which compiles a program for each shape of an array of NumPy; or `np.asarray`.
-    Raises TypeError, ValueError: x is no number and no array of numbers; names the argument."""
+    Raises TypeError, ValueError: x is no number and no array of numbers, or they do not fit the
+    dtype that JAX gives them (see `narrow`); names the argument."""
     if on_host:
         unmasked(name, x)
+    elif isinstance(x, np.ndarray) and x.dtype.kind in "iufc":
+        x = narrow(x, name)  # JAX would cut 2^32 + 1 to 1
     try:
         if on_host:
             return np.asarray(x)
@@ -148,6 +151,21 @@ def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:
     if wrong.any():
         raise ValueError(f"{what} {values[wrong][0]}, which {dtype} does not.")
     return made
+
+
+def narrow(values: np.ndarray, name: str = "values") -> np.ndarray:
+    """Values as JAX will hold them: of 32 bits without x64. Raises TypeError: they are texts, dates
+    or objects. ValueError: an integer does not fit; a finite number would be infinite."""
+    if values.dtype.kind in "OSUmM":
+        raise TypeError(f"`{name}` must be numbers; got {values.dtype}.")
+    target = jax.dtypes.canonicalize_dtype(values.dtype)
+    if target == values.dtype:
+        return values
+    try:
+        return in_dtype("a value is", values, target)
+    except ValueError:
+        why = f"`{name}`: values of {values.dtype} do not fit {target}: enable jax_enable_x64."
+        raise ValueError(why) from None
 
 
 def fitting(name: str, value: Any, dtype: Any) -> Any:

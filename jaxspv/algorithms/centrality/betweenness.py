@@ -20,7 +20,7 @@ from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Bool, Float, Indices, Matrix
 from ..common.derivatives import constant
-from ..common.edges import is_undirected, vertices_of
+from ..common.edges import endpoints_of, is_undirected, vertices_of
 from ..common.sources import check_source
 from ..common.weights import refused, with_real_weights
 from ..sssp.api import sssp
@@ -89,8 +89,8 @@ class Betweenness(NamedTuple):
 
     Attributes:
         scores: (n,) float32, or the dtype of floating-point weights.
-        overflow: bool, shortest paths were too many for their dtype (2^128 for float32); see
-            `jaxspv.check`.
+        overflow: bool, shortest paths were too many for their dtype (2^128 for float32), distances
+            too long, or a weight too small for a sum; see `jaxspv.check`.
     """
 
     scores: Float[Array, " n"]
@@ -283,12 +283,21 @@ def _not_weighted(graph, sources, *, weighted, endpoints) -> str | None:
 @op.register("brandes", backend="cpu", refuse=_not_weighted, batched="map")
 def _brandes(graph, sources, *, weighted, endpoints):
     """One source after the other, in native loops."""
-    dtype = _dtype(graph)
+    dtype, (tail, head) = _dtype(graph), endpoints_of(graph)
+    weights = jnp.where(tail < graph.n, graph.data, graph.data.max())
+    least = jnp.min(weights)
+
+    def vanishing(far):
+        start, end = (far.at[v].get(mode="fill", fill_value=jnp.inf) for v in (tail, head))
+        return jnp.any((start < jnp.inf) & (start == end) & (start + weights == end))
 
     def add(total, source):
-        far = sssp(graph, source, parents=False).distances
+        far, *_, lost, _ = sssp(graph, source, parents=False)
         some, over = by_distance(graph.out, far, source, endpoints, dtype)
-        return Betweenness(total.scores + some, total.overflow | over), None
+        if jnp.issubdtype(far.dtype, jnp.inexact):  # a weight may vanish in a sum
+            last = jnp.max(far, initial=0, where=jnp.isfinite(far))
+            lost |= lax.cond(last + least == last, vanishing, lambda far: jnp.bool_(False), far)
+        return Betweenness(total.scores + some, total.overflow | over | lost), None
 
     nothing = Betweenness(jnp.zeros(graph.n, dtype), jnp.bool_(False))
     if graph.n == 0 or graph.nse == 0:

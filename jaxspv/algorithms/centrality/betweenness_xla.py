@@ -109,7 +109,7 @@ def by_tight_edges(
     together = int(np.clip(MOST_VALUES // graph.nse, 1, MOST_WEIGHTED))
 
     def some(total, sources):
-        tight, reached, steps = _tight_edges(graph, sources, tail, head)
+        tight, reached, steps, lost = _tight_edges(graph, sources, tail, head)
 
         def sums(start, begin, end):
             def step(_, x):
@@ -128,7 +128,7 @@ def by_tight_edges(
             passed = jnp.where(at_source, jnp.sum(others, axis=0), passed + others)
         else:
             passed = jnp.where(at_source, 0, passed)
-        over = jnp.any(~jnp.isfinite(paths))
+        over = jnp.any(~jnp.isfinite(paths)) | lost
         return (total[0] + jnp.sum(passed, 1), total[1] | over), None
 
     nothing = jnp.zeros(n, dtype), jnp.bool_(False)
@@ -136,8 +136,10 @@ def by_tight_edges(
 
 
 def _tight_edges(graph: Graph, sources: Array, tail: Array, head: Array):
-    """(nse, k) edges on shortest paths, (n, k) what is reached, and edges of the longest path."""
-    far = sssp(graph, sources, parents=False).distances.T
+    """(nse, k) edges on shortest paths, (n, k) what is reached, edges of the longest path, and
+    whether the dtype does not hold the distances."""
+    found = sssp(graph, sources, parents=False)
+    far = found.distances.T
     largest = np.inf if jnp.issubdtype(far.dtype, jnp.floating) else np.iinfo(far.dtype).max
     start, end = (far.at[v].get(mode="fill", fill_value=largest) for v in (tail, head))
     near = start < largest
@@ -152,4 +154,5 @@ def _tight_edges(graph: Graph, sources: Array, tail: Array, head: Array):
 
     first = (jnp.zeros(far.shape, jnp.int32), jnp.bool_(True), jnp.int32(0))
     hops, _, _ = lax.while_loop(lambda s: s[1] & (s[2] < graph.n), step, first)
-    return tight, far < largest, jnp.max(hops, initial=0)
+    lost = jnp.any(found.overflow) | jnp.any(tight & (start == end))  # weights that vanish in sums
+    return tight, far < largest, jnp.max(hops, initial=0), lost

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
-from ..._core.eager.arrays import is_eager, on_gpu, to_device
+from ..._core.eager.arrays import array_of, is_eager, on_gpu, to_device
 from ..._core.indices import LIMIT
 from ..._core.loops import scan, while_going
 from ..._core.pytree import is_concrete, result_tuple
@@ -193,7 +193,7 @@ def _start(semiring: Semiring, T: Tuples, start: Any, n: int) -> Any:
     """x0: the floats of the one and zero of the semiring in the dtype of those of A."""
     leaves = jax.tree.leaves(start)
     if start is not None and (len(leaves) != 1 or np.ndim(leaves[0])):
-        x0 = jax.tree.map(jnp.asarray, start)
+        x0 = jax.tree.map(lambda v: array_of("start", v), start)
         semiring.add.like(x0)
         if any(v.shape[:1] != (n,) for v in jax.tree.leaves(x0)):
             raise ValueError(f"`start` must be a vertex or have leaves of shape ({n}, ...).")

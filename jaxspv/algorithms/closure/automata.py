@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its modules are imported when they are first used
 
-from ..._core.eager.arrays import known_while_tracing
+from ..._core.eager.arrays import array_of, known_while_tracing
 from ..._core.indices import LIMIT, check_range
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ..._core.tuples import choose, multiplied, ones_unless, take
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["Automaton", "automaton", "compose", "project"]
 
 EPSILON = 0  # the label of an edge that reads, or writes, nothing
+
+
+def _of_edges(data: Any) -> Any:
+    return jax.tree.map(lambda v: array_of("data", v), data)
 
 
 @pytree_dataclass
@@ -62,7 +66,7 @@ class Automaton:
 
     def with_data(self, data: Any) -> Automaton:
         """The same edges with other values, a pytree of arrays (edges, ...)."""
-        return dataclasses.replace(self, data=jax.tree.map(jnp.asarray, data))
+        return dataclasses.replace(self, data=_of_edges(data))
 
     def matrix(self, semiring: Semiring | str) -> Matrix | Tuples:
         """(states, states) the sum of the values of all edges from one state to another.
@@ -151,7 +155,7 @@ def automaton(
     if len({v.shape for v in edges[:4]}) > 1:
         raise ValueError(f"edges must be of one length; got {[v.size for v in edges[:4]]}.")
     count = edges[0].size
-    data = jnp.zeros(count) if data is None else jax.tree.map(jnp.asarray, data)
+    data = jnp.zeros(count) if data is None else _of_edges(data)
     if wrong := [v.shape for v in jax.tree.leaves(data) if v.shape[:1] != (count,)]:
         raise ValueError(f"`data` must have leaves ({count}, ...); got shapes {wrong}.")
     ends = np.concatenate([*edges[:2], edges[4], [start]])

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._core.eager.arrays import is_eager, on_accelerator, to_device
+from ..._core.eager.arrays import is_eager, on_accelerator, single_numbers, to_device
 from ..._core.eager.programs import one_program
 from ..._core.operation import Operation
 from ..._core.platforms import Backend, reaching
@@ -80,6 +80,7 @@ def k_truss(
 
 
 def _checked(k: Any) -> Any:
+    single_numbers(k=k)
     k = iteration_limit("k", k)  # what int32 cannot hold stands for the largest
     if np.ndim(k):
         raise TypeError(f"`k` must be an integer; got {k!r}.")

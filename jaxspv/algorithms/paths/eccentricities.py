@@ -16,6 +16,7 @@ from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Sources
+from ...until import iteration_limit
 from ..bfs.api import bfs
 from ..bfs.api import many as bfs_of_sources
 from ..bfs.xla import in_words
@@ -158,7 +159,7 @@ def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None 
         `Diameter(diameter, searches, connected)`; a lower bound where `max_searches` ended it.
 
     Raises:
-        TypeError: G is no graph, `start` no integer.
+        TypeError: G is no graph, `start` or `max_searches` no integer.
         ValueError: G is not square, its pattern, where it is concrete, is not symmetric, or a
             concrete start is out of range.
 
@@ -180,6 +181,7 @@ def diameter(G: Matrix, start: Count | None = None, *, max_searches: int | None 
         start = jnp.asarray(check_vertex(start, graph.n, "start"))
     limit = graph.n if max_searches is None else max_searches
     single_numbers(max_searches=limit)
+    limit = iteration_limit("max_searches", limit)
     return one_program(_diameter, graph, start, jnp.asarray(limit, jnp.int32))
 
 

@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.eager.arrays import array_of, is_eager, on_accelerator
+from ..._core.eager.arrays import array_of, is_eager, narrow, on_accelerator
 from ..._core.eager.programs import one_program
 from ..._core.indices import alike, eager_capacity, one_value, widened, with_index_dtype
 from ..._core.pytree import is_concrete
 from ...algebra.masks import Mask
 from ...formats import SparseMatrix
 from ...formats.base import ours
-from ...formats.stored import Stored, in_slots, narrow
+from ...formats.stored import Stored, in_slots
 from ...graph import Graph, linked
 from .entries import entries_of
 from .write import PLAIN, Options, as_accum, write_matrix, write_vector
@@ -199,7 +199,7 @@ def number(name: str, x: Any, dtype: Any) -> Any:
     TypeError, ValueError: it is no number; such an integer does not fit `dtype`, or NumPy's 64 bits
     do not fit 32."""
     if isinstance(x, np.generic) and x.dtype.kind in "iu":
-        return narrow(np.asarray(x))
+        return narrow(np.asarray(x), name)
     if not isinstance(x, (int, float, complex)):
         return array_of(name, x)
     if not beyond(x, jax.dtypes.canonicalize_dtype(int)):

@@ -62,7 +62,7 @@ def shard_rmat(
     >>> int(G.unshard().count) == int(jsp.generators.rmat(jax.random.key(0), 6, 4).count)
     True
     """
-    check_rmat(scale, edge_factor, a, b, c)
+    scale, edge_factor, a, b, c = check_rmat(scale, edge_factor, a, b, c)
     name = str(jax.random.key_impl(check_key(key)))
     if name != "threefry2x32":
         raise ValueError(

@@ -161,6 +161,10 @@ def narrow(values: np.ndarray, name: str = "values") -> np.ndarray:
     target = jax.dtypes.canonicalize_dtype(values.dtype)
     if target == values.dtype:
         return values
+    if values.dtype.kind in "iu" and values.size:  # as `in_dtype` says, in less time
+        most = np.iinfo(target)
+        if most.min <= values.min() and values.max() <= most.max:
+            return values.astype(target)
     try:
         return in_dtype("a value is", values, target)
     except ValueError:

@@ -150,7 +150,11 @@ def _power(A: Stored, n: Any, dtype: Any = None) -> Any:
         raise ValueError(f"`n` must be a scalar; got shape {np.shape(n)}.")
     if is_concrete(n) and n == 0:
         raise ValueError("`n` is 0, and the result would be dense: use `jnp.ones(A.shape)`.")
-    return apply(A if dtype is None else A.astype(dtype), operators.pow_, right=n)
+    A = A if dtype is None else A.astype(dtype)
+    integers = all(jnp.issubdtype(jnp.result_type(v), jnp.integer) for v in (A.data, n))
+    if integers and is_concrete(n) and n < 0:
+        raise ValueError(f"integers have no powers of {n}: take `A.astype(float)`.")
+    return apply(A, operators.pow_, right=n)
 
 
 def _nonzero(A: Stored) -> tuple[Array, ...]:

@@ -130,3 +130,10 @@ def test_weighted_betweenness_says_where_distances_do_not_fit(weights, backend):
     fine = jsp.betweenness_centrality(small, weighted=True, backend=backend, normalized=False)
     assert not fine.overflow
     np.testing.assert_allclose(fine.scores, [0, 2, 2, 0])
+
+
+@pytest.mark.parametrize("n", [-1, np.int8(-2)])
+def test_integers_have_no_negative_powers(n):
+    with pytest.raises(ValueError, match="integers have no powers of -"):
+        A**n
+    np.testing.assert_allclose(A.power(n, float).data, np.array([1.0, 3.0]) ** int(n), rtol=1e-6)

@@ -12,6 +12,7 @@ from jax import Array
 
 from .._core.indices import lower_bound
 from .._core.loops import batch_any, scan, while_loop
+from .._core.platforms import default_promotion
 from ..generators.graphs import check_key, check_size
 from ..graph import Graph, as_graph
 from ..ops.write_rule.entries import take
@@ -69,6 +70,7 @@ def random_walk(
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4, 5))
+@default_promotion()
 def _walked(key, G: Graph, starts, length, p, q) -> Array:
     def step(state, key):
         before, at = state

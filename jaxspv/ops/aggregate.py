@@ -13,6 +13,7 @@ from jax import Array
 from .._core.eager.arrays import fitting
 from .._core.indices import with_pattern
 from .._core.loops import over_trailing
+from .._core.platforms import default_promotion
 from .._core.reductions import dtype_of_means
 from .._core.reductions import in_float32 as wide
 from ..algebra.monoids import Monoid, as_monoid, logaddexp, max_, min_, plus
@@ -104,6 +105,7 @@ def softmax(A: Matrix, *, axis: int = 1) -> Any:
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4))
+@default_promotion()
 def _aggregated(A: SparseMatrix, add: Monoid, fill: Any, how: str, axis: int) -> Array:
     lines, extent, ascends = lines_of(A, axis)
     valid = lines < extent

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core.eager.arrays import is_eager
 from .._core.forms import overloadable
+from .._core.platforms import default_promotion
 from .._core.pytree import is_concrete
 from ..algebra.monoids import Monoid, any_
 from ..algebra.operators import as_binary, times
@@ -110,6 +111,7 @@ def kron(
     return call(_kron, (A, B, op), options, format=format_of(A))
 
 
+@default_promotion()
 def _kron(A, B, op) -> Entries:
     """The entries in order, without a sort: those of row (i, k) are the pairs of two rows."""
     a, b = entries_of(A), entries_of(B)

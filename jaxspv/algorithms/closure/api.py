@@ -351,7 +351,7 @@ def _eliminated(semiring: Semiring, T: Tuples, x0: Any, star: Callable[[Any], An
         into = jax.tree.map(lambda v: v[:, k], M)
         detour = jax.vmap(lambda a: jax.vmap(lambda b: mul(a, b))(through))(into)
         own = jax.tree.map(lambda v: v[k], x)
-        more, detours = reached[k] & paths[k], paths[:, k, None] & paths[k]
+        more, detours = reached[k] & paths[k], paths[:, k, None] & paths[None, k]
         x = add(x, choose(more, jax.vmap(lambda b: mul(own, b))(through), zero))
         M = Each(add)(M, choose(detours, detour, zero))
         return (x, reached | more, M, paths | detours), None

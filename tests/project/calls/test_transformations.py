@@ -189,6 +189,10 @@ STRICT = CALLS | {
     "slope": lambda A, s: jax.grad(lambda d: jsp.pagerank(A.with_data(d)).scores[0])(A.data),
     "samples": lambda A, s: jsp.learning.sample_neighbors(jax.random.key(0), A, [0, 1], (3,)),
     "sell": lambda A, s: A.asformat("sell").todense(),
+    "kron": lambda A, s: jsp.kron(A, A).todense(),
+    "means": lambda A, s: [jsp.learning.aggregate(A, how) for how in ("mean", "std")],
+    "closure": lambda A, s: jsp.closure(A.with_data(A.data / 50), "plus_times", start=0).x,
+    "walks": lambda A, s: jsp.learning.random_walk(jax.random.key(0), A, [0, 1], 3, p=0.5, q=2.0),
 }
 
 

@@ -25,10 +25,10 @@ SMALL = 1 << 12  # the least capacity of an eager result, unless its shape has f
 def eager_capacity(count: int, size: int) -> int:
     """The capacity of an eager result of `count` entries in a shape of `size` places.
 
-    2^12, 2^16, 2^18, 2^20, from there on powers of two, from 2^24 on four a power of two, and at
-    most `size`: few capacities where a program costs more than the memory, close ones where
-    memory does. All of a shape of at most 2^14 places. It depends on the count alone, so that in a
-    loop capacities do not creep up.
+    2^12, from 2^16 on powers of two, from 2^20 on four a power of two, and at most `size`: few
+    capacities where a program costs more than the memory, close ones where memory does. All of a
+    shape of at most 2^14 places. It depends on the count alone, so that in a loop capacities do not
+    creep up.
     """
     if size <= 4 * SMALL:
         return max(size, count)
@@ -38,9 +38,7 @@ def eager_capacity(count: int, size: int) -> int:
         capacity = 1 << 16
     else:
         bits = (count - 1).bit_length()
-        if bits <= 20:
-            bits += bits % 2
-        step = 1 << max(bits - 3, 0) if bits > 24 else 1 << bits
+        step = 1 << (bits - 3 if bits > 20 else bits)
         capacity = -(-count // step) * step
     return max(min(capacity, size), count)
 

@@ -56,6 +56,7 @@ struct Terms {
   T none;          // the sum of no products
   void (*expand)(const Terms&, const Matrix& a, const Matrix& b, Id last, Products<T>&);
   void (*join)(RowSums<T>&, const Id* column, const T* value, Id count);
+  void (*join_times)(RowSums<T>&, T factor, const Id* column, const T* value, Id count);
   Id (*few)(const Id* column, const T* value, Id count, Id most, Id* idx, T* sum);
   void (*marked)(const Id* mark, const Id* column, const T* value, Id count, Wide<T>* sum, char* hit);
 };
@@ -136,7 +137,7 @@ inline std::vector<int64_t> begins(Team& team, const Matrix& a, const Matrix& b,
     std::vector<Id> stamp(b.columns, -1);
     int64_t mine = 0;
     Id stop = Id(end);
-    const Terms<Id> terms{a.idx, b.idx, 0, expand<First, Id>, nullptr, nullptr, nullptr};
+    const Terms<Id> terms{a.idx, b.idx, 0, expand<First, Id>, nullptr, nullptr, nullptr, nullptr};
     each_row(terms, a, b, allowed, Id(begin), stop, [&](Id i, const Id* column, const Id*, Id n, bool, bool) {
       for (Id c = 0; c < n; ++c) mine += stamp[column[c]] != i, stamp[column[c]] = i;
       if (mine > most) stop = i;
@@ -160,7 +161,10 @@ inline int64_t count_product(Team& team, const Matrix& a, const Matrix& b, const
 template <class Add, class Mul, class T>
 Terms<T> terms(const T* x, const T* y) {
   auto join = [](RowSums<T>& sums, const Id* column, const T* value, Id n) {
-    sums.template join<Add>(column, value, n);
+    sums.template join<Add>(column, n, [=](Id k) { return value[k]; });
+  };
+  auto join_times = [](RowSums<T>& sums, T factor, const Id* column, const T* value, Id n) {
+    sums.template join<Add>(column, n, [=](Id k) { return Mul::template apply<T>(factor, value[k]); });
   };
   auto marked = [](const Id* mark, const Id* column, const T* value, Id n, Wide<T>* sum, char* hit) {
     for (Id c = 0; c < n; ++c) {
@@ -170,7 +174,7 @@ Terms<T> terms(const T* x, const T* y) {
       hit[p] = 1;
     }
   };
-  return {x, y, Add::template identity<T>(), expand<Mul, T>, join, sums_of_few<Add, T>, marked};
+  return {x, y, Add::template identity<T>(), expand<Mul, T>, join, join_times, sums_of_few<Add, T>, marked};
 }
 
 // Fills the capacity behind the entries.
@@ -182,25 +186,33 @@ int64_t padded(int64_t entries, int64_t nse, Id columns, Id* idx, T* value) {
   return entries;
 }
 
+constexpr Id kLong = 16;  // the mean length of rows of B from which on they are joined where they lie
+
 // C = A B in a capacity of `nse` entries; returns their number. Row i begins at ptr[i], at `nse` at
 // most. With more than one thread the entries are counted first.
 template <class T>
 int64_t multiply(Team& team, const Matrix& a, const Matrix& b, const Terms<T>& terms,
                  const Allowed& allowed, int64_t nse, Id* ptr, Id* idx, T* value) {
-  const Id columns = b.columns;
+  const Id columns = b.columns, last = a.ptr[a.rows] - 1;
+  const bool apart = !allowed.mask && b.ptr[b.rows] >= kLong * int64_t(b.rows);
   auto rows = [&](Id begin, Id end, int64_t top) {
     RowSums<T> sums(columns, terms.none);
+    auto most = [&] { return Id(std::max<int64_t>(0, std::min<int64_t>(columns, nse - top))); };
     auto row = [&](Id i, const Id* column, const T* product, Id count, bool whole, bool few) {
-      const Id most = Id(std::max<int64_t>(0, std::min<int64_t>(columns, nse - top)));
-      if (few) {
-        top += terms.few(column, product, count, most, idx + top, value + top);
-      } else {
-        terms.join(sums, column, product, count);
-        if (whole) top += sums.write(most, idx + top, value + top);
-      }
+      if (few) top += terms.few(column, product, count, most(), idx + top, value + top);
+      else terms.join(sums, column, product, count);
+      if (whole && !few) top += sums.write(most(), idx + top, value + top);
       if (whole) ptr[i + 1] = Id(std::min(top, nse));
     };
-    each_row(terms, a, b, allowed, begin, end, row);
+    if (!apart) each_row(terms, a, b, allowed, begin, end, row);
+    for (Id i = begin; apart && i < end; ++i) {
+      for (Id e = a.ptr[i]; e < a.ptr[i + 1]; ++e) {
+        const Id f = b.ptr[a.idx[e]], soon = b.ptr[a.idx[std::min(e + 4, last)]];
+        __builtin_prefetch(b.idx + soon), __builtin_prefetch(terms.y + soon);
+        terms.join_times(sums, terms.x[e], b.idx + f, terms.y + f, degree(b, a.idx[e]));
+      }
+      row(i, nullptr, nullptr, 0, true, false);
+    }
     return top;
   };
   ptr[0] = 0;

@@ -38,8 +38,8 @@ class RowSums {
  public:
   RowSums(Id columns, T none) : columns_(columns), none_(none) {}
 
-  template <class Add>
-  void join(const Id* __restrict column, const T* __restrict value, Id n) {
+  template <class Add, class Value>
+  void join(const Id* __restrict column, Id n, const Value& value) {
     if (!sum_) allocate();
     Id *__restrict list = column_.get(), count = count_;
     uint8_t* __restrict hit = hit_.data();
@@ -52,7 +52,7 @@ class RowSums {
           count += !hit[j];
           hit[j] = 1;
         }
-        sum[j] = Add::template apply<Wide<T>>(sum[j], Wide<T>(value[k]));
+        sum[j] = Add::template apply<Wide<T>>(sum[j], Wide<T>(value(k)));
       }
     };
     count_ && few_new_ ? add(std::true_type()) : add(std::false_type());

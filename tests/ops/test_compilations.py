@@ -100,7 +100,7 @@ def test_capacities_hold_their_count_and_do_not_creep(count):
     assert capacity >= max(count, SMALL) and capacity <= max(16 * count, SMALL)
     assert eager_capacity(capacity, huge) == capacity
     assert eager_capacity(count, count) == count  # never more than there are places
-    if count > 1 << 24:
+    if count > 1 << 20:
         assert capacity <= 1.25 * count
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -178,83 +179,100 @@ def vectorised(
     """(n,) the community of each vertex, named by one of its vertices; number of levels; a status.
 
     After each level, parallel edges between two communities become one; once few edges are left,
-    later levels run in smaller arrays. `moved(n, edges, resolution)`: (n,) the communities of a
-    level, their modularity, a status.
+    later levels run in smaller arrays. `moved(n, edges, k, per, factor)`: (n,) the
+    communities of a level, a status; k: (n,) the sums of weights of vertices, per: 1 over that of
+    all, factor: the resolution over it.
     """
     moved = moved or _moved
     n, nse = graph.n, graph.nse
     edges = Edges(*endpoints_of(graph), weights)
     capacities = [nse, *(nse // share for share in SHARES)] if nse >= MIN_CAPACITY else [nse]
     vertex = jnp.arange(n, dtype=jnp.int32)
+    k, per = _sums_of_rows(n, graph.out.indptr, edges), _share(jnp.sum(weights))
+    factor = resolution * per
     state = vertex, jnp.float32(-np.inf), jnp.int32(0), jnp.bool_(True), jnp.int32(nse)
-    state = *state, jnp.int32(0)
+    state = *state, jnp.int32(0), k
     for capacity, less in zip(capacities, [*capacities[1:], -1], strict=True):
         edges = Edges(edges.tail[:capacity], edges.head[:capacity], edges.weight[:capacity])
 
         def level(carry):
-            (member, quality, number, _, _, status), edges = carry
-            group, best, failed = moved(n, edges, resolution)
+            (member, quality, number, _, _, _, k), edges = carry
+            group, status = moved(n, edges, k, per, factor)
+            edges, count = _joined(n, edges, group)
+            k = _sums(k, group)
+            best = _quality(edges, k, per, factor)
             better = best > quality + LEAST
             member = jnp.where(better, group.at[member].get(mode="clip"), member)
-            edges, count = _joined(n, edges, group)
-            state = member, jnp.maximum(quality, best), number + better, better, count
-            return (*state, status | failed), edges
+            return (member, best, number + better, better, count, status, k), edges
 
         def going(carry, less=less):
-            _, _, number, better, count, status = carry[0]
+            _, _, number, better, count, status, _ = carry[0]
             return better & (status == 0) & (number < LEVELS) & (count > less)
 
         state, edges = lax.while_loop(going, level, (state, edges))
     return state[0], state[2], state[5]
 
 
+def _sums_of_rows(n: int, indptr: Array, edges: Edges) -> Array:
+    """(n,) the sum of the weights of each row. Of integers, which are exact, as differences of sums
+    up to a place: scatters to sorted places are slow on a GPU."""
+    if jnp.issubdtype(edges.weight.dtype, jnp.integer):
+        return jnp.diff(_sums_before(edges.weight)[indptr])
+    return jnp.zeros(n, edges.weight.dtype).at[edges.tail].add(edges.weight, mode="drop")
+
+
+def _sums_before(weight: Array) -> Array:
+    """The sum before each place, and that of all."""
+    return jnp.append(jnp.zeros(1, weight.dtype), jnp.cumsum(weight, dtype=weight.dtype))
+
+
+def _sums(k: Array, group: Array) -> Array:
+    """(n,) the sum of k over each community."""
+    return jnp.zeros_like(k).at[group].add(k)
+
+
+def _between(n: int, edges: Edges, group: Array) -> Edges:
+    """The edges between the groups of their vertices."""
+    tail, head = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
+    return Edges(tail, head, edges.weight)
+
+
 def _joined(n: int, edges: Edges, group: Array) -> tuple[Edges, Array]:
     """The edges between groups, one for each pair, at the front of the arrays; their number."""
-    tail, head = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
-    tail, head, weight = _by_vertex_and_group(tail, head, edges.weight)
+    tail, head, weight = _by_vertex_and_group(n, _between(n, edges, group))
+    nse = tail.shape[0]
     new = jnp.append(True, (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])) & (tail < n)
-    run = jnp.where(tail < n, jnp.cumsum(new, dtype=jnp.int32) - 1, tail.shape[0])
-    place = jnp.where(new, run, tail.shape[0])
-    nothing = jnp.full(tail.shape, n, jnp.int32)
+    run = jnp.cumsum(new, dtype=jnp.int32)
+    place, slot = jnp.where(new, run - 1, nse), jnp.arange(nse, dtype=jnp.int32)
+    first = jnp.full(nse, nse, jnp.int32).at[place].set(slot, mode="drop")
     if jnp.issubdtype(weight.dtype, jnp.integer):
-        before = jnp.cumsum(weight, dtype=weight.dtype)
-        starts = jnp.full_like(weight, before[-1]).at[place].set(before - weight, mode="drop")
-        weight = jnp.diff(starts, append=before[-1:])
+        weight = jnp.diff(_sums_before(weight)[jnp.append(first, nse)])
     else:
-        weight = jnp.zeros_like(weight).at[run].add(weight, mode="drop")
-    joined = Edges(
-        nothing.at[place].set(tail, mode="drop"), nothing.at[place].set(head, mode="drop"), weight
-    )
-    return joined, jnp.sum(new, dtype=jnp.int32)
+        weight = jnp.zeros_like(weight).at[run - 1].add(weight)  # that of padding is 0
+    tail, head = (v.at[first].get(mode="fill", fill_value=n) for v in (tail, head))
+    return Edges(tail, head, weight), run[-1]
 
 
-def share(total: Array) -> Array:
+def _share(total: Array) -> Array:
     """1 / the sum of all weights, 0 if that is 0."""
     return jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0).astype(jnp.float32)
 
 
-def quality_of(
-    n: int, edges: Edges, group: Array, k: Array, per: Array, resolution: Array
-) -> Array:
-    """The modularity of communities of the vertices of a level; k: (n,) their sums of weights, per:
-    the `share` of all."""
-    start, end = (group.at[v].get(mode="fill", fill_value=n) for v in edges[:2])
-    inside = jnp.sum(jnp.where(start == end, edges.weight, 0))
-    sums = jnp.zeros(n, k.dtype).at[group].add(k)
-    return inside * per - resolution * jnp.sum((sums * per) ** 2)
+def _quality(edges: Edges, sums: Array, per: Array, factor: Array) -> Array:
+    """The modularity of communities: of the edges between them and their sums of weights."""
+    inside = jnp.sum(jnp.where(edges.tail == edges.head, edges.weight, 0))
+    return inside * per - factor * jnp.sum(sums * (sums * per))
 
 
-def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array]:
-    """(n,) the best communities that the sweeps found, named by a vertex; their modularity; 0."""
+def _moved(n: int, edges: Edges, k: Array, per: Array, factor: Array) -> tuple[Array, Array]:
+    """(n,) the best communities that the sweeps found, named by a vertex; 0."""
     vertex = jnp.arange(n, dtype=jnp.int32)
-    k = jnp.zeros(n, edges.weight.dtype).at[edges.tail].add(edges.weight, mode="drop")
-    per = share(jnp.sum(edges.weight))
 
     def sweep(state):
         group, best, most, number, idle = state
-        sums = jnp.zeros(n, jnp.float32).at[group].add(k)
+        sums = _sums(k, group)
         size = jnp.zeros(n, jnp.int32).at[group].add(jnp.where(k > 0, 1, 0))
-        gain, target = _best_moves(n, edges, group, sums, k, resolution * per)
+        gain, target = _best_moves(n, edges, group, sums, k, factor)
         # Two vertices, each alone in its community, would swap communities forever.
         lone = (size[group] == 1) & (size.at[target].get(mode="clip") == 1)
         mixed = vertex * np.int32(-1640531535) + number * np.int32(40503)  # int32 under x64, too
@@ -262,17 +280,15 @@ def _moved(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array
         wants = (gain > 0) & ~(lone & (target > group))
         moves = wants & (chance == 0)
         group = jnp.where(moves, target, group)
-        now = quality_of(n, edges, group, k, per, resolution)
+        now = _quality(_between(n, edges, group), _sums(k, group), per, factor)
         best = jnp.where(now > most, group, best)
         waits = jnp.any(wants) & ~jnp.any(moves)  # all that would move were left out by chance
         idle = jnp.where(now > most + ENOUGH, 0, idle + ~waits)
         return group, best, jnp.maximum(most, now), number + 1, idle
 
-    start = quality_of(n, edges, vertex, k, per, resolution)
-    first = (vertex, vertex, start, jnp.int32(0), jnp.int32(0))
+    first = (vertex, vertex, _quality(edges, k, per, factor), jnp.int32(0), jnp.int32(0))
     going = lambda s: (s[3] < SWEEPS) & (s[4] < PATIENCE)  # noqa: E731
-    _, best, most, _, _ = lax.while_loop(going, sweep, first)
-    return best, most, jnp.int32(0)
+    return lax.while_loop(going, sweep, first)[1], jnp.int32(0)
 
 
 def _best_moves(n, edges: Edges, group, sums, k, factor) -> tuple[Array, Array]:
@@ -280,7 +296,7 @@ def _best_moves(n, edges: Edges, group, sums, k, factor) -> tuple[Array, Array]:
     to."""
     to = group.at[edges.head].get(mode="fill", fill_value=n)
     weight = jnp.where(edges.tail == edges.head, 0, edges.weight)
-    v, c, w = _by_vertex_and_group(edges.tail, to, weight)
+    v, c, w = _by_vertex_and_group(n, Edges(edges.tail, to, weight))
     new = jnp.append(True, (v[1:] != v[:-1]) | (c[1:] != c[:-1]))
     run = jnp.cumsum(new, dtype=jnp.int32) - 1
     weight_to = jnp.zeros(v.shape[0], jnp.float32).at[run].add(w)[run]
@@ -297,12 +313,18 @@ def _best_moves(n, edges: Edges, group, sums, k, factor) -> tuple[Array, Array]:
     return jnp.where(target < n, most - stay, -jnp.inf), target
 
 
-def _by_vertex_and_group(tail: Array, to: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """The edges sorted by (tail, to): two stable sorts by one key, which are fastest on a GPU."""
+def _by_vertex_and_group(n: int, edges: Edges) -> Edges:
+    """The edges sorted by (tail, head): two stable sorts by one key, which are fastest on a GPU.
+
+    Keys of 16 bits: XLA calls CUB for them, and compiles sorts of few keys of 32 bits.
+    """
+    tail, head, weight = edges
+    key = jnp.uint16 if n < 2**16 else jnp.uint32
     slot = jnp.arange(tail.shape[0], dtype=jnp.int32)
-    for key in (to, tail):
-        slot = lax.sort((key[slot].astype(jnp.uint32), slot), num_keys=1, is_stable=True)[1]
-    return tail[slot], to[slot], weight[slot]
+    sort = functools.partial(lax.sort, num_keys=1, is_stable=True)
+    slot = sort((head.astype(key), slot))[1]
+    tail, slot = sort((tail[slot].astype(key), slot))
+    return Edges(tail.astype(jnp.int32), head[slot], weight[slot])
 
 
 def in_kernels(graph: Graph, weights: Array, resolution: Array) -> tuple[Array, Array, Array]:
@@ -318,20 +340,16 @@ def _integers(weights: Array) -> Array:
     return jnp.round(weights * scale).astype(jnp.int32)
 
 
-def _moved_in_kernel(n: int, edges: Edges, resolution: Array) -> tuple[Array, Array, Array]:
-    """(n,) communities, each named by a vertex; their modularity; the status of the kernel.
-
-    Sums of rows are differences of sums up to a place: integers are exact, and scatters to sorted
-    places are slow on a GPU (rmat21: 100 ms for one, 925 ms for all of Louvain).
-    """
+def _moved_in_kernel(
+    n: int, edges: Edges, k: Array, per: Array, factor: Array
+) -> tuple[Array, Array]:
+    """(n,) communities, each named by a vertex; the status of the kernel."""
     from pallas_kernels.communities.louvain import moves
 
+    del per
     bounds = jnp.arange(n + 1, dtype=jnp.int32)
     indptr = jnp.searchsorted(edges.tail, bounds, method="scan_unrolled")
-    up_to = jnp.append(jnp.int32(0), jnp.cumsum(edges.weight, dtype=jnp.int32))
-    strength, per = jnp.diff(up_to[indptr]), share(up_to[-1])
-    group, status = moves(indptr, edges.head, edges.weight, strength, resolution * per)
-    return group, quality_of(n, edges, group, strength, per, resolution), status
+    return moves(indptr, edges.head, edges.weight, k, factor)
 
 
 op.register("in_kernels", backend="pallas", refuse=_not_in_kernels)(_named(in_kernels))

@@ -108,10 +108,10 @@ def _modularity(graph: Graph, labels: Array, resolution: Array, *, weighted, dir
     of_vertices = [mxv(graph.out.with_data(weights), jnp.ones(n, weights.dtype))]
     if directed:
         of_vertices.append(vxm(jnp.ones(n, weights.dtype), graph.out.with_data(weights)))
-    out, into = (sum_in_double(k, labels, n) for k in (of_vertices * 2)[:2])
+    sums = [sum_in_double(k, labels, n) for k in of_vertices]
     total = jnp.sum(weights)
     per = jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0)
-    expected = jnp.sum((out * per) * (into * per))
+    expected = jnp.sum((sums[0] * per) * (sums[-1] * per))
     return jnp.sum(inside_weight) * per - resolution.astype(weights.dtype) * expected
 
 

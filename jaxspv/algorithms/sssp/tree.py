@@ -76,8 +76,7 @@ def _in_rounds(A, d, source, find):
     wanted, none = finite & (vertex != source), jnp.full(n, nse, jnp.int32)
 
     def more(state):
-        rule, _, _, orphan, last = state
-        return jnp.any(orphan) & ((rule < ANY) | jnp.any(last))
+        return jnp.any(state[3]) & (state[0] <= ANY)
 
     def round_(state):
         rule, slot, row, orphan, last = state
@@ -87,10 +86,11 @@ def _in_rounds(A, d, source, find):
         slot, row = jnp.where(found, first, slot), jnp.where(found, tail, row)
         orphan = orphan & ~found
         last = jnp.where(rule == STRICT, finite & ~orphan, found)
-        anew = (rule == OR_EQUAL) & ~jnp.any(found)  # rule 3 for all
+        nothing = ~jnp.any(found)
+        anew = nothing & (rule == OR_EQUAL)  # rule 3 for all
         slot, row = jnp.where(anew, none, slot), jnp.where(anew, vertex, row)
         orphan, last = jnp.where(anew, wanted, orphan), jnp.where(anew, vertex == source, last)
-        return jnp.maximum(rule + anew.astype(jnp.int32), OR_EQUAL), slot, row, orphan, last
+        return jnp.maximum(rule + nothing.astype(jnp.int32), OR_EQUAL), slot, row, orphan, last
 
     first = (jnp.int32(STRICT), none, vertex, wanted, finite)
     return lax.while_loop(more, round_, first)[1:3]

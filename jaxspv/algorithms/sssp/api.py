@@ -202,15 +202,13 @@ def _relaxed_together(axis_size, in_batched, *operands, **static):
 def _persistent(graph, source, until, delta, *, parents, deterministic, max_steps):
     """Near and far queues, the whole search in one launch; non-negative weights.
 
-    Where neither `delta` nor a prepared graph says that no weight is negative, a look at them says
-    whether Bellman-Ford runs instead.
+    Where weights and `delta` are traced, a look at the weights says whether Bellman-Ford runs
+    instead.
     """
     how = {"parents": parents, "deterministic": deterministic}
     if delta is not None:
-        layout = graph.layouts.get("sssp")
-        if layout:
-            negative = layout["negative"]
-        else:
+        negative = delta.negative
+        if negative is None:
             valid = jnp.arange(graph.nse) < graph.out.count
             negative = jnp.any(valid & (graph.data < 0))
         return _in_one_launch(graph, source, until, delta.kernel, negative, **how)

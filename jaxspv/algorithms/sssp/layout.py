@@ -16,7 +16,7 @@ from pallas_kernels.layouts.lengths import prepare_sssp, revalue
 from pallas_kernels.sssp.widths import delta_of as kernel_delta
 from pallas_kernels.sssp.widths import width_over_mean
 
-from ..._core.eager.arrays import host_if_small, is_eager, on_gpu, single_numbers, to_device
+from ..._core.eager.arrays import host_if_small, is_eager, on_gpu, scalar, single_numbers, to_device
 from ..._core.eager.kept import kept
 from ..._core.indices import bucketed
 from ..._core.pytree import is_concrete, result_tuple, value_of
@@ -28,10 +28,12 @@ from .forms import delta_of, traced_delta
 
 @result_tuple
 class BucketWidths(NamedTuple):
-    """The bucket width of each form: the kernel's buckets fill a GPU, the others' a core."""
+    """The bucket width of each form: the kernel's buckets fill a GPU, the others' a core; whether a
+    weight is negative, None: not known."""
 
     xla: Any
     kernel: Any
+    negative: Any
 
 
 def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWidths | None, bool]:
@@ -60,7 +62,8 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWi
             raise ValueError(f"`delta` must be positive; got {delta}.")
         if method == "bellman_ford":
             raise ValueError("`delta` has no meaning for method='bellman_ford'.")
-        return BucketWidths(*2 * (jnp.asarray(delta, graph.dtype),)), negative
+        width, known = jnp.asarray(delta, graph.dtype), facts and scalar(False, bool)
+        return BucketWidths(width, width, known), negative
     if method == "bellman_ford":
         return None, negative
     if prepared is not None:
@@ -94,19 +97,18 @@ def with_lengths(graph: Graph) -> Graph:
 def _revalue(layout: Any, graph: Graph) -> Any:
     """The bucket widths by the new weights; the kernel has none if a weight was negative."""
     graph = with_lengths(dataclasses.replace(graph, layouts={}))
-    widths, negative = _traced_widths(graph.out.indptr, graph.data)
+    widths = _traced_widths(graph.out.indptr, graph.data)
     if layout["widths"].kernel is None:
         widths = widths._replace(kernel=None)
-    new = {"widths": widths, "negative": negative}
-    return layout | new | {"pallas": revalue(layout["pallas"], graph.data)}
+    return {"widths": widths, "pallas": revalue(layout["pallas"], graph.data)}
 
 
 @jax.jit
-def _traced_widths(indptr: Array, weights: Array) -> tuple[BucketWidths, Array]:
+def _traced_widths(indptr: Array, weights: Array) -> BucketWidths:
     valid = jnp.arange(weights.shape[0], dtype=indptr.dtype) < indptr[-1]
     negative = jnp.any(valid & (weights < 0))
     rules = traced_delta, traced_kernel_delta
-    return BucketWidths(*(f(indptr, weights, negative=negative) for f in rules)), negative
+    return BucketWidths(*(f(indptr, weights, negative=negative) for f in rules), negative)
 
 
 @register_layout("sssp", revalue=_revalue, needs_inn=False, numpy=True)
@@ -115,8 +117,7 @@ def _layout(graph: Graph) -> Any:
     given, graph = graph, with_lengths(graph)
     out, dtype = graph.out, graph.dtype
     facts = _checked(graph)
-    negative = to_device(np.asarray(facts.least < 0))
-    layout = {"widths": _widths(graph, facts), "negative": negative, "pallas": {}}
+    layout = {"widths": _widths(graph, facts), "pallas": {}}
     if on_gpu(out.indices) and dtype in (np.float32, np.int32):
         sizes = _sizes(out)
         # weights that every call casts are new ones, which no order by weight serves
@@ -135,11 +136,13 @@ def _sizes(A: Any) -> np.ndarray:
 def _widths(graph: Graph, facts: Facts) -> BucketWidths:
     """The bucket widths for the weights of a graph."""
     sizes, dtype, most = _sizes(graph.out), graph.dtype, _infinity(graph.dtype)
-    if facts.least < 0:  # one bucket, and nothing for the kernel
-        return to_device(BucketWidths(np.asarray(most, dtype), None))
+    negative = np.asarray(facts.least < 0)
+    if negative:  # one bucket, and nothing for the kernel
+        return to_device(BucketWidths(np.asarray(most, dtype), None, negative))
     wide = delta_of(facts.finite_mean or 0.0, graph.n, int(sizes[1]), dtype)
     narrow = kernel_delta(facts.finite_mean, graph.n, sizes[0], sizes[1], dtype)
-    return to_device(BucketWidths(*(np.asarray(min(w, most), dtype) for w in (wide, narrow))))
+    widths = (np.asarray(min(w, most), dtype) for w in (wide, narrow))
+    return to_device(BucketWidths(*widths, negative))
 
 
 @functools.cache  # at every eager call

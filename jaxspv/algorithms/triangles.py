@@ -103,9 +103,10 @@ def _by_tables(graph):
     over = A.overflow
     if A.unique:
         over = over | (edges.totals[EDGES] > A.nse // 2)
-    low, high = exact_sum(counts.low), exact_sum(counts.high)  # both words of all threads
     with jax.enable_x64(True):
-        return Triangles(lax.add(low, lax.shift_left(high, np.int64(CARRY))), over)
+        low, high = (lax.convert_element_type(word, np.int64) for word in counts)
+        of_threads = lax.add(low, lax.mul(high, np.int64(2**CARRY)))
+    return Triangles(exact_sum(of_threads), over)
 
 
 @op.register("native", backend="cpu", refuse=bind.refused)

@@ -65,7 +65,7 @@ class Rows(typing.NamedTuple):
 
     Attributes:
         out: the arrays that the launches made: see `rows_by_warps`.
-        alone: bool[m], whether a row is in none of the lists.
+        alone: int32[m], 1 for a row that is in none of the lists, else 0.
         indptr: int32[m + 1], offsets of C; rows beyond nse entries are empty.
         total: int32, the entries that C has, 2^31 - 1 for any larger number.
     """
@@ -119,7 +119,7 @@ def spgemm_rows(
         out = run(out, middle, listed=MIDDLE)
     indptr, total = _offsets(out["count"], out["start"])
     del out["count"]
-    return Rows(out, products <= few.most, indptr, total)
+    return Rows(out, (products <= few.most).astype(jnp.int32), indptr, total)
 
 
 def spgemm_assemble(
@@ -131,7 +131,7 @@ def spgemm_assemble(
     out, number = rows.out, rows.indptr.shape[0] - 1
     operands = {name: out[name] for name in ("start", "counters", *LISTS.values())}
     operands |= {"from_indices": out["indices"], "from_data": out["data"]}
-    operands |= {"alone": rows.alone.astype(jnp.int32), "indptr": rows.indptr}
+    operands |= {"alone": rows.alone, "indptr": rows.indptr}
 
     def kernel(k, g):
         def copy(places, to, valid):

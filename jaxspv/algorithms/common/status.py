@@ -21,6 +21,7 @@ _R = TypeVar("_R", bound=tuple)
 
 MOST = 64  # calls whose status is not read yet, at most
 TOGETHER, SECONDS = 16, 0.25  # statuses that are read together; an older one is read alone
+FEW = 4  # so many old ones are read one by one, for which no program is compiled
 _OPEN: collections.deque[tuple[str, Any, float]] = collections.deque()
 # the algorithm, its status (a number) or `converged` (a bool), and the time of the call
 
@@ -93,8 +94,8 @@ def look(most: int = MOST) -> None:
         RuntimeError, NegativeCycleError: as `finished` and `without_negative_cycle`.
     """
     while _OPEN:
-        ready = _ready()
-        if len(ready) > 1 and not np.asarray(_any_bad((ready * TOGETHER)[:TOGETHER])):
+        ready, alone = _ready(), 1 if len(_OPEN) >= TOGETHER else FEW
+        if len(ready) > alone and not np.asarray(_any_bad((ready * TOGETHER)[:TOGETHER])):
             for _ in ready:
                 _OPEN.popleft()
         elif len(_OPEN) > most or _OPEN[0][1].is_ready():

@@ -179,16 +179,17 @@ def vectorised(
     """(n,) the community of each vertex, named by one of its vertices; number of levels; a status.
 
     After each level, parallel edges between two communities become one; once few edges are left,
-    later levels run in smaller arrays. `moved(n, edges, k, per, factor)`: (n,) the
-    communities of a level, a status; k: (n,) the sums of weights of vertices, per: 1 over that of
-    all, factor: the resolution over it.
+    later levels run in smaller arrays. `moved(n, edges, k, per, factor)`: (n,) the communities of a
+    level, a status; k: (n,) the sums of weights of vertices, per: 1 over that of all, factor: the
+    resolution over it.
     """
     moved = moved or _moved
     n, nse = graph.n, graph.nse
     edges = Edges(*endpoints_of(graph), weights)
     capacities = [nse, *(nse // share for share in SHARES)] if nse >= MIN_CAPACITY else [nse]
     vertex = jnp.arange(n, dtype=jnp.int32)
-    k, per = _sums_of_rows(n, graph.out.indptr, edges), _share(jnp.sum(weights))
+    k, total = _sums_of_rows(n, graph.out.indptr, edges), jnp.sum(weights)
+    per = jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0).astype(jnp.float32)
     factor = resolution * per
     state = vertex, jnp.float32(-np.inf), jnp.int32(0), jnp.bool_(True), jnp.int32(nse)
     state = *state, jnp.int32(0), k
@@ -251,11 +252,6 @@ def _joined(n: int, edges: Edges, group: Array) -> tuple[Edges, Array]:
         weight = jnp.zeros_like(weight).at[run - 1].add(weight)  # that of padding is 0
     tail, head = (v.at[first].get(mode="fill", fill_value=n) for v in (tail, head))
     return Edges(tail, head, weight), run[-1]
-
-
-def _share(total: Array) -> Array:
-    """1 / the sum of all weights, 0 if that is 0."""
-    return jnp.where(total > 0, 1 / jnp.where(total > 0, total, 1), 0).astype(jnp.float32)
 
 
 def _quality(edges: Edges, sums: Array, per: Array, factor: Array) -> Array:

@@ -108,7 +108,8 @@ def _traced_widths(indptr: Array, weights: Array) -> BucketWidths:
     valid = jnp.arange(weights.shape[0], dtype=indptr.dtype) < indptr[-1]
     negative = jnp.any(valid & (weights < 0))
     rules = traced_delta, traced_kernel_delta
-    return BucketWidths(*(f(indptr, weights, negative=negative) for f in rules), negative)
+    xla, kernel = (f(indptr, weights, negative=negative) for f in rules)
+    return BucketWidths(xla, kernel, negative)
 
 
 @register_layout("sssp", revalue=_revalue, needs_inn=False, numpy=True)
@@ -141,8 +142,8 @@ def _widths(graph: Graph, facts: Facts) -> BucketWidths:
         return to_device(BucketWidths(np.asarray(most, dtype), None, negative))
     wide = delta_of(facts.finite_mean or 0.0, graph.n, int(sizes[1]), dtype)
     narrow = kernel_delta(facts.finite_mean, graph.n, sizes[0], sizes[1], dtype)
-    widths = (np.asarray(min(w, most), dtype) for w in (wide, narrow))
-    return to_device(BucketWidths(*widths, negative))
+    xla, kernel = (np.asarray(min(w, most), dtype) for w in (wide, narrow))
+    return to_device(BucketWidths(xla, kernel, negative))
 
 
 @functools.cache  # at every eager call

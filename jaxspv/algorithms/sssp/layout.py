@@ -63,6 +63,8 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWi
         if method == "bellman_ford":
             raise ValueError("`delta` has no meaning for method='bellman_ford'.")
         width, known = jnp.asarray(delta, graph.dtype), facts and scalar(False, bool)
+        if prepared is not None:
+            known = prepared["widths"].negative
         return BucketWidths(width, width, known), negative
     if method == "bellman_ford":
         return None, negative

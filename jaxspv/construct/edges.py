@@ -13,7 +13,7 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 from jax import Array, lax
 
-from .._core.eager.arrays import array_of, in_dtype, known, narrow, to_device, unmasked
+from .._core.eager.arrays import array_of, in_dtype, known, narrow, to_device, unmasked, zeros
 from .._core.indices import INT32, LIMIT, checked_count, index_dtype_for, within
 from .._core.operation import Operation
 from .._core.platforms import situation
@@ -125,10 +125,10 @@ def unique_host(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):
     return row[fresh], col[fresh], slots, int(slots.max()) + 1
 
 
-def joined_host(dup: Monoid, data: Any, slots: Any, count: int, capacity: int) -> Array | None:
+def joined_host(dup: Monoid, data: Any, slots: Any, count: int, capacity: int) -> Any:
     """`dup.segment_reduce` of `data` at `slots`, of which `count` are distinct; None: not here."""
     if count == data.shape[0]:
-        joined = np.zeros(capacity, data.dtype)
+        joined = zeros((capacity,), data.dtype)
         joined[slots] = data
     elif data.dtype.name not in SUMMED or dup.atomic(data.dtype) != "add":
         return None
@@ -138,7 +138,7 @@ def joined_host(dup: Monoid, data: Any, slots: Any, count: int, capacity: int) -
         joined = np.zeros(capacity + 1, data.dtype)
         np.add.at(joined, slots, data)
         joined = joined[:capacity]
-    return to_device(joined)
+    return joined
 
 
 def counting_argsort(keys: np.ndarray, extent: int) -> np.ndarray:

@@ -112,14 +112,14 @@ def from_edges(
         nse = edges + 1 if not concrete or int(count) == edges else None
     capacity = checked_capacity(nse, count, concrete, edges)
     over = count > capacity
-    overflow = to_device(np.asarray(over)) if on_host else jnp.asarray(over)
+    overflow = np.asarray(over) if on_host else jnp.asarray(over)
     slots = (np if on_host else jnp).where(slots < capacity, slots, capacity)
     known = on_host and is_concrete(data)  # then there is no program to compile
     joined = joined_host(dup, np.asarray(data), slots, int(count), capacity) if known else None
     if joined is None:
         joined = dup.segment_reduce(jnp.asarray(data), jnp.asarray(slots), capacity)
     row, col = in_slots(row, capacity, shape[0], dtype), in_slots(col, capacity, shape[1], dtype)
-    matrix = COO(joined, row, col, overflow, shape)
+    matrix = to_device(COO(joined, row, col, overflow, shape))
     A = as_format(matrix, format)
     if not return_slots:
         return noted(A, matrix, slots, count) if concrete else A
@@ -183,7 +183,7 @@ def _dense_on_host(dense: Array, nse: int | None, fill: Number, asked: Any) -> C
     dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
     data = in_slots(values[row, col], capacity, 0)
     row, col = in_slots(row, capacity, m, dtype), in_slots(col, capacity, n, dtype)
-    return COO(data, row, col, to_device(np.asarray(False)), (m, n))
+    return to_device(COO(data, row, col, np.asarray(False), (m, n)))
 
 
 def from_scipy(
@@ -221,11 +221,13 @@ def from_scipy(
             f"`matrix` must be 2-D; got shape {matrix.shape}. Of a 1-D x: "
             "`vector_from_entries(x.coords[0], x.data, x.shape[0])`."
         )
-    coo = matrix.tocoo()
-    values = narrow(coo.data) if dtype is None else values_in(dtype, coo.data, "`matrix` holds")
-    row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
-    if matrix.format == "csr" and matrix.has_canonical_format and format == "csr":
+    as_it_is = matrix.format == format == "csr" and matrix.has_canonical_format
+    coo: Any = matrix if as_it_is else matrix.tocoo()
+    data = coo.data[: coo.nnz]  # a CSR may have more
+    values = narrow(data) if dtype is None else values_in(dtype, data, "`matrix` holds")
+    if as_it_is:
         return _csr_from_host(matrix, values, nse, index_dtype)
+    row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
     how: dict[str, Any] = {"nse": nse, "dup": dup, "format": format, "index_dtype": index_dtype}
     return from_edges(row, col, values, shape=coo.shape, **how)
 
@@ -289,10 +291,11 @@ def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any)
     m, n = check_shape(tuple(int(s) for s in matrix.shape))
     capacity = checked_capacity(nse, matrix.nnz, True, matrix.nnz)
     dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
+    check_range("matrix.indices", matrix.indices[: matrix.nnz], n)
     data = in_slots(values, capacity, 0)  # a copy
-    indptr = to_device(matrix.indptr.astype(dtype))
-    indices = in_slots(matrix.indices[: matrix.nnz], capacity, n, dtype)  # may have more
-    return CSR(data, indices, indptr, jnp.asarray(False), (m, n))
+    indices = in_slots(matrix.indices[: matrix.nnz], capacity, n, dtype)
+    indptr = in_slots(matrix.indptr, m + 1, 0, dtype)
+    return to_device(CSR(data, indices, indptr, np.asarray(False), (m, n)))
 
 
 def _from_padded(row, col, data, shape, nse, dup, format):
@@ -313,6 +316,6 @@ def _from_padded(row, col, data, shape, nse, dup, format):
         slots = jnp.where(slots < nse, slots, nse)
     if values is None:
         values = dup.segment_reduce(data, jnp.asarray(slots), nse)
-    coo = COO(values, row, col, jnp.asarray(count > nse), tuple(shape))
+    coo = to_device(COO(values, row, col, jnp.asarray(count > nse), tuple(shape)))
     A = as_format(coo, format)
     return noted(A, coo, slots, count) if is_concrete(slots) else A

@@ -13,7 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.eager.arrays import fitting, is_eager, known_while_tracing, on_accelerator, to_device
+from .._core.eager.arrays import (
+    fitting,
+    is_eager,
+    known_while_tracing,
+    on_accelerator,
+    to_device,
+    zeros,
+)
 from .._core.indices import LIMIT, one_value, with_pattern
 from .._core.loops import over_trailing
 from .._core.pytree import is_concrete
@@ -25,8 +32,7 @@ from .stored import Edges, Stored, as_values
 if TYPE_CHECKING:
     from .coo import COO
 
-SMALL = 2**22  # elements of a dense array that NumPy makes
-LARGE = 2**30  # bytes of a dense array for which an eager call waits
+LARGE = 2**30  # bytes of a dense array for which an eager call waits, and which is not NumPy's
 
 
 FORMATS: dict[str, type[SparseMatrix]] = {}  # filled by `register`, read by tests and `asformat`
@@ -209,9 +215,9 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         plain: Any = one_value("`to_scipy`", with_pattern(self))
         if not is_concrete(plain):
             raise ValueError("`to_scipy` needs concrete values: it copies to the host.")
-        count = int(self.count)
         as_it_is = self.format in ("csr", "csc") and self.unique
         coo = plain if as_it_is else plain.to_coo()
+        count = int(np.asarray(plain.indptr)[-1] if as_it_is else plain.count)
         data = np.asarray(coo.data)[:count].copy()
         if jnp.issubdtype(data.dtype, jnp.floating) and data.dtype.itemsize < 4:
             data = data.astype(np.float32)
@@ -296,16 +302,18 @@ _dense_program = jax.jit(_dense)  # eagerly one program
 
 
 def _dense_on_host(A: Any, fill: Any) -> tuple[Array] | None:
-    """The same of a small matrix in the memory of a host by NumPy, which compiles nothing."""
+    """The same in the memory of a host by NumPy, which compiles nothing."""
     if A.format not in ("coo", "csr", "csc") or not A.unique or A.entry_shape:
         return None
-    if math.prod(A.shape) > SMALL or on_accelerator(*jax.tree.leaves(A)):
+    if math.prod(A.shape) * A.dtype.itemsize > LARGE or on_accelerator(*jax.tree.leaves(A)):
         return None
     row, col, value = entries_on_host(A)
     if row.size != col.size:  # a broken matrix
         return None
     inside = (row >= 0) & (row < A.shape[0]) & (col >= 0) & (col < A.shape[1])
-    dense = np.full(A.shape, fill, A.dtype)
+    dense = zeros(A.shape, A.dtype)  # of pages that are there once something is written
+    if fill != 0:
+        dense[...] = fill
     dense[row[inside], col[inside]] = value[inside]
     return (to_device(dense, A.data),)
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.eager.arrays import array_of, is_eager, on_accelerator, to_device
+from .._core.eager.arrays import array_of, is_eager, on_accelerator, to_device, zeros
 from .._core.html import card, pattern
 from .._core.indices import INT32, INT64, index_dtype_for, with_index_dtype, with_pattern
 from .._core.pytree import describe, is_concrete
@@ -30,21 +30,21 @@ def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:
     """The first `count` elements of concrete arrays."""
     if on_accelerator(*arrays):
         return _first(arrays, count)
-    return to_device([np.asarray(a)[:count].copy() for a in arrays])  # no program for each size
+    return to_device([in_slots(np.asarray(a)[:count], count, 0) for a in arrays])
 
 
 _first = jax.jit(lambda arrays, count: [a[:count] for a in arrays], static_argnums=1)
 
 
-def in_slots(array: Any, capacity: int, fill: Any, dtype: Any = None) -> Array:
+def in_slots(array: Any, capacity: int, fill: Any, dtype: Any = None) -> Any:
     """The first `capacity` elements of an array, and `fill` behind them; NumPy's by NumPy, which
-    has no program for each size."""
+    has no program for each size, for `to_device`."""
     dtype, kept = array.dtype if dtype is None else dtype, array[:capacity]
     if not isinstance(array, np.ndarray):
         return jnp.pad(kept.astype(dtype), (0, capacity - kept.shape[0]), constant_values=fill)
-    new = np.full(capacity, fill, dtype)
-    new[: kept.size] = kept
-    return to_device(new)
+    new = zeros((capacity, *kept.shape[1:]), dtype)
+    new[: len(kept)], new[len(kept) :] = kept, fill
+    return new
 
 
 def as_values(x: Any, name: str = "values") -> Array:

@@ -147,7 +147,7 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
     if mask is not None and tuple(mask.shape) not in [tuple(s) for s in fits]:
         wanted = " or ".join(str(tuple(s)) for s in fits)
         raise ValueError(f"`mask` must have shape {wanted}; got {tuple(mask.shape)}.")
-    operands = (C, value, indices, mask, as_accum(options.accum))
+    operands = (C, value, to_device(indices), mask, as_accum(options.accum))
     static = {"sub": sub, "scalar": scalar, "replace": bool(options.replace)}
     how = {"static": static, "format": format_of(C), "dense": is_dense(C)}
     return call(_assign, operands, Options(nse=options.nse), **how)

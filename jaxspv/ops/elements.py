@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from .._core.eager.arrays import to_device
 from ..shapes import Bool, Count, Number, Operand, Shaped, Sparse
 from .assign import subassign
 from .write_rule.call import Options, call, format_of, number, operand
@@ -116,7 +117,7 @@ def _places(A: Any, i: Any, j: Any) -> tuple[Any, ...]:
     for name, index in zip("ij", found, strict=False):
         if not index.point:
             raise TypeError(f"`{name}` must be one integer; the whole of a part is `jsp.extract`.")
-    return tuple(index.values for index in found)
+    return to_device(tuple(index.values for index in found))
 
 
 def _remove(C, place) -> Entries:

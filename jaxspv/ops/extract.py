@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 from jax import Array
 
-from .._core.eager.arrays import known_while_tracing, scalar, to_device
+from .._core.eager.arrays import known_while_tracing, to_device, zeros
 from .._core.forms import overloadable
 from .._core.indices import eager_capacity, index_dtype_for, with_pattern
 from .._core.pytree import is_concrete
@@ -83,16 +83,17 @@ def extract(
         if options.writes:
             raise TypeError("an element has no `mask`, `accum`, `out` or `replace`.")
         if M.ndim == 1 or not _on_host(M, options, *indices):
-            return _element(M, *indices)
+            return _element(M, *to_device(indices))
         return _stored_at(M, *indices) if M.row_sorted else _stored_at(M.T, *indices[::-1])
     if M.ndim == 1:
-        return call(_subvector, (M, *indices), options, dense=is_dense(M))
+        return call(_subvector, (M, *to_device(indices)), options, dense=is_dense(M))
     rows, cols = indices
     if _on_host(M, options, rows, cols):
         if M.row_sorted:
-            return _by_scipy(M, rows, cols)
-        flipped = _by_scipy(M.T, cols, rows)
+            return _by_numpy(M, rows, cols)
+        flipped = _by_numpy(M.T, cols, rows)
         return flipped.T if flipped.ndim == 2 else flipped
+    rows, cols = to_device((rows, cols))
     static = {"capacity": _capacity(M, rows, cols, options)}
     return call(_extract, (M, rows, cols), options, static=static, format=format_of(M))
 
@@ -102,32 +103,43 @@ def _on_host(A: Any, options: Options, *indices: Index) -> bool:
     return not options.writes and options.nse is None and is_on_host(A, *indices)
 
 
-def _by_scipy(A: CSR, rows: Index, cols: Index) -> Any:
-    """The same by NumPy and SciPy, which have no program for each size."""
+def _by_numpy(A: CSR, rows: Index, cols: Index) -> Any:
+    """The same by NumPy, and by SciPy for lists of columns: neither has a program for each size."""
     indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     if rows.point or (rows.values is None and rows.step == 1):  # neighbours
-        first = int(np.asarray(rows.values)[0]) if rows.point else rows.start * (rows.size > 0)
+        first = int(rows.values[0]) if rows.point else rows.start * (rows.size > 0)
         indptr = indptr[first : first + rows.size + 1]
         used = slice(int(indptr[0]), int(indptr[-1]))
         data, indices, indptr = data[used], indices[used], indptr - indptr[0]
-        rows = dataclasses.replace(rows, values=None, start=0, extent=rows.size)
-    if not (rows.whole and cols.whole):
-        count, known = indptr[-1], data.dtype.char in "?bhilfdFD"  # SciPy's dtypes
-        values = data[:count] if known else np.arange(count)
-        parts = values, indices[:count], indptr
-        chosen = scipy.sparse.csr_array(parts, (rows.extent, cols.extent))
-        for axis, index in enumerate((rows, cols)):
-            if not index.whole:
-                chosen = chosen[:, listed(index)] if axis else chosen[listed(index)]
+    else:
+        chosen = rows.values if rows.values is not None else np.arange(A.shape[0])[listed(rows)]
+        lengths, first = indptr[chosen + 1] - indptr[chosen], indptr[chosen]
+        indptr = np.append(0, np.cumsum(lengths, dtype=np.int64))
+        slots = np.arange(indptr[-1]) + np.repeat(first - indptr[:-1], lengths)
+        data, indices = data[slots], indices[slots]
+    entries = indices[: indptr[-1]]
+    if cols.point:
+        slots = np.flatnonzero(entries == cols.values[0])
+        return _vector(A, data[slots], indptr.searchsorted(slots, "right") - 1, rows.size)
+    if cols.values is None and cols.step > 0 and not cols.whole:
+        end = cols.start + cols.size * cols.step
+        slots = np.flatnonzero((entries >= cols.start) & (entries < end))
+        slots = slots[(entries[slots] - cols.start) % cols.step == 0] if cols.step > 1 else slots
+        data, indices = data[slots], (entries[slots] - cols.start) // cols.step
+        indptr = slots.searchsorted(indptr)
+    elif not cols.whole:
+        parts = np.arange(entries.size), entries, indptr
+        chosen = scipy.sparse.csr_array(parts, (rows.size, cols.extent))[:, listed(cols)]
         chosen.sort_indices()
-        data = chosen.data if known else data[chosen.data]
-        indices, indptr = chosen.indices, chosen.indptr
-    return _from_host(A, (data, indices, indptr), rows, cols)
+        data, indices, indptr = data[chosen.data], chosen.indices, chosen.indptr
+    if rows.point:
+        return _vector(A, data, indices, cols.size)
+    return csr_like(A, (data, indices, indptr), (rows.size, cols.size), A.overflow)
 
 
 def _stored_at(A: CSR, row: Index, col: Index) -> Array:
     """The element of compressed rows in the memory of a host."""
-    i, j = (int(np.asarray(index.values)[0]) for index in (row, col))
+    i, j = (int(index.values[0]) for index in (row, col))
     first, last = np.asarray(A.indptr)[i : i + 2]
     columns = np.asarray(A.indices)[first:last]
     at = np.searchsorted(columns, j)
@@ -135,19 +147,13 @@ def _stored_at(A: CSR, row: Index, col: Index) -> Array:
     return to_device(np.asarray(A.data)[first + at] if found else np.zeros((), A.dtype))
 
 
-def _from_host(A: CSR, arrays: tuple[Any, ...], rows: Index, cols: Index) -> Any:
-    """Compressed rows in NumPy's arrays as a CSR, or as a vector where an axis vanishes."""
-    if not (rows.point or cols.point):
-        return csr_like(A, arrays, (rows.size, cols.size), A.overflow)
-    data, indices, indptr = arrays
-    n = rows.size if cols.point else cols.size
-    if cols.point:
-        indices = np.repeat(np.arange(n), np.diff(indptr))
+def _vector(A: CSR, data: np.ndarray, indices: np.ndarray, n: int) -> SparseVector:
+    """Entries in NumPy's arrays as a vector, in the capacity of eager results."""
     capacity = eager_capacity(data.size, n)
-    count = scalar(data.size, A.index_dtype)
+    count = np.asarray(data.size, A.index_dtype)
     data = in_slots(data, capacity, 0, A.dtype)
     indices = in_slots(indices, capacity, n, A.index_dtype)
-    return SparseVector(data, indices, count, A.overflow, (n,))
+    return to_device(SparseVector(data, indices, count, A.overflow, (n,)))
 
 
 @jax.jit
@@ -165,7 +171,26 @@ def pairs(A: Any, i: Places, j: Places) -> Array:
             f"two arrays take pairs, so they need one length; got {rows.size} and {cols.size}. "
             "All rows with all columns: `A[np.ix_(i, j)]` or `extract(A, i, j)`."
         )
+    if is_on_host(with_pattern(A), rows, cols):
+        i, j = np.broadcast_arrays(rows.values, cols.values)
+        return to_device(_by_bisection(A, i, j) if A.row_sorted else _by_bisection(A.T, j, i))
+    rows, cols = to_device((rows, cols))
     return _pairs(A, *jnp.broadcast_arrays(rows.values, cols.values))
+
+
+def _by_bisection(A: CSR, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    """The elements of compressed rows in the memory of a host at pairs of places."""
+    indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
+    at, end = indptr[rows].astype(np.int64), np.minimum(indptr[rows + 1], data.size)
+    for k in reversed(range(int((end - at).max(initial=0)).bit_length())):
+        ahead = at + (1 << k)
+        below = (ahead <= end) & (indices.take(ahead - 1, mode="clip") < cols)
+        at = np.where(below, ahead, at)
+    found = np.flatnonzero(at < end)
+    found = found[indices[at[found]] == cols[found]]
+    values = zeros(rows.shape, data.dtype)
+    values[found] = data[at[found]]
+    return values
 
 
 @jax.jit

@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 
 from .._core.eager.arrays import fitting, is_eager, on_accelerator, to_device
+from .._core.eager.kept import kept
 from .._core.pytree import is_concrete
 from .._core.reductions import dtype_of_means
 from ..algebra import operators
@@ -66,7 +67,8 @@ def _joined(A: Any, add: Any, axis: int | None) -> Array:
             return _joined_on_host(values, add)
         return reduce(A, add)
     if add is plus and _has_kernels(A):
-        ones = to_device(np.ones(A.shape[axis], A.dtype))
+        n, dtype = A.shape[axis], A.dtype
+        ones = kept((A.indptr,), ("ones", n, dtype), lambda: to_device(np.ones(n, dtype)))
         return mxv(A, ones, plus_first) if axis else vxm(ones, A, plus_second)
     start = jnp.full(A.shape[1 - axis], add.identity_of(A.dtype))
     return reduce(A, add, axis=axis, out=start)

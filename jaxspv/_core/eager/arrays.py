@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -18,6 +19,8 @@ from jax.extend.core import Primitive
 from ..pytree import VALUES, is_concrete
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
+ALIGNED = 64  # bytes: memory that XLA shares begins at a multiple
+COPIED = 1 << 16  # bytes of an array that is copied in no time
 SMALL = 1 << 16  # entries of a graph on a GPU that NumPy prepares
 
 
@@ -64,6 +67,16 @@ def to_device(arrays: Any, like: Any = None) -> Any:
     leaves, tree = jax.tree.flatten(arrays)
     moved = iter(jax.device_put([x for x in leaves if not isinstance(x, jax.Array)], where))
     return tree.unflatten([x if isinstance(x, jax.Array) else next(moved) for x in leaves])
+
+
+def zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """`np.zeros`; a large one aligned, so that `to_device` copies nothing to a CPU."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < COPIED:
+        return np.zeros(shape, dtype)
+    room = np.zeros(size + ALIGNED, np.uint8)
+    first = -room.ctypes.data % ALIGNED
+    return room[first : first + size].view(dtype).reshape(shape)
 
 
 def array_of(name: str, x: Any, *, on_host: bool = False) -> Any:

@@ -99,13 +99,13 @@ def _on_host(A: CSR, k: Any, **how: Any) -> CSR:
 
     proper = dataclasses.replace(
         A,
-        indptr=to_device(np.searchsorted(slots, indptr).astype(np.int32)),
+        indptr=np.searchsorted(slots, indptr).astype(np.int32),
         indices=in_slots(indices[slots], A.nse, A.shape[1]),
         data=in_slots(slots, A.nse, 0, np.int32),
     )
-    left: Any = op(proper, k, **how)
+    left: Any = op(to_device(proper), k, **how)
     chosen = np.asarray(left.data)[: int(np.asarray(left.indptr)[-1])]
-    return left.with_data(in_slots(data[chosen], A.nse, 0))
+    return left.with_data(to_device(in_slots(data[chosen], A.nse, 0)))
 
 
 def _k_truss(graph: Graph, k: Any, *, backend, method) -> CSR:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.eager.arrays import array_of, is_eager, narrow, on_accelerator
+from ..._core.eager.arrays import array_of, is_eager, narrow, on_accelerator, to_device
 from ..._core.eager.programs import one_program
 from ..._core.indices import alike, eager_capacity, one_value, widened, with_index_dtype
 from ..._core.pytree import is_concrete
@@ -295,4 +295,4 @@ def resized(x: Any, nse: int) -> Any:
     else:
         extent = x.shape[0] if getattr(x, "format", "csc") == "csc" else x.shape[1]
         new["indices"] = fit(x.indices, extent)
-    return dataclasses.replace(x, **new)
+    return dataclasses.replace(x, **to_device(new))

@@ -83,7 +83,7 @@ class Index:
 
 
 def as_index(name: str, index: Any, extent: int) -> Index:
-    """`index` as an `Index` into an axis.
+    """`index` as an `Index` into an axis, of NumPy where it is known: `to_device` is the caller's.
 
     Args:
         name: of the argument, for messages.
@@ -106,7 +106,7 @@ def as_index(name: str, index: Any, extent: int) -> Index:
         if not -extent <= index < extent:
             raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {index}.")
         place = int(index) % extent
-        return Index(to_device(np.full(1, place, dtype)), size=1, extent=extent, point=True)
+        return Index(np.full(1, place, dtype), size=1, extent=extent, point=True)
     unmasked(name, index)
     array = index if isinstance(index, (jax.Array, np.ndarray)) else np.asarray(index)
     if array.dtype == bool and array.shape == (extent,) and is_concrete(array):
@@ -131,7 +131,7 @@ def as_index(name: str, index: Any, extent: int) -> Index:
         if array.size and not -extent <= array.min() <= array.max() < extent:
             wrong = array.min() if array.min() < -extent else array.max()
             raise IndexError(f"`{name}` must lie in [{-extent}, {extent}); got {wrong}.")
-        values = to_device(np.where(array < 0, array + extent, array).astype(dtype))
+        values = np.where(array < 0, array + extent, array).astype(dtype)
     else:
         values = within(jnp.atleast_1d(array), extent, dtype, from_end=True)
     return Index(values, size=values.shape[0], extent=extent, point=point)
@@ -181,10 +181,7 @@ def csr_like(A: Any, arrays: tuple[Any, ...], shape: tuple[int, int], overflow: 
     """A CSR of (data, indices, indptr), in the capacity of eager results, with dtypes of A."""
     data, indices, indptr = arrays
     capacity = eager_capacity(data.size, shape[0] * shape[1])
-    return CSR(
-        in_slots(data, capacity, 0, A.dtype),
-        in_slots(indices, capacity, shape[1], A.index_dtype),
-        to_device(indptr.astype(A.index_dtype)),
-        overflow,
-        shape,
-    )
+    data = in_slots(data, capacity, 0, A.dtype)
+    indices = in_slots(indices, capacity, shape[1], A.index_dtype)
+    indptr = in_slots(indptr, shape[0] + 1, 0, A.index_dtype)
+    return to_device(CSR(data, indices, indptr, overflow, shape))

@@ -104,7 +104,7 @@ def _on_host(A: Any, options: Options, *indices: Index) -> bool:
 
 
 def _by_numpy(A: CSR, rows: Index, cols: Index) -> Any:
-    """The same by NumPy, and by SciPy for lists of columns: neither has a program for each size."""
+    """The same by NumPy and SciPy, which have no program for each size."""
     indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     if rows.point or (rows.values is None and rows.step == 1):  # neighbours
         first = int(rows.values[0]) if rows.point else rows.start * (rows.size > 0)
@@ -112,37 +112,39 @@ def _by_numpy(A: CSR, rows: Index, cols: Index) -> Any:
         used = slice(int(indptr[0]), int(indptr[-1]))
         data, indices, indptr = data[used], indices[used], indptr - indptr[0]
     else:
-        chosen = rows.values if rows.values is not None else np.arange(A.shape[0])[listed(rows)]
-        lengths, first = indptr[chosen + 1] - indptr[chosen], indptr[chosen]
-        indptr = np.append(0, np.cumsum(lengths, dtype=np.int64))
-        slots = np.arange(indptr[-1]) + np.repeat(first - indptr[:-1], lengths)
-        data, indices = data[slots], indices[slots]
-    entries = indices[: indptr[-1]]
+        data, indices, indptr = _by_scipy((data, indices, indptr), A.shape, 0, rows)
     if cols.point:
-        slots = np.flatnonzero(entries == cols.values[0])
+        slots = np.flatnonzero(indices == cols.values[0])
         return _vector(A, data[slots], indptr.searchsorted(slots, "right") - 1, rows.size)
-    if cols.values is None and cols.step > 0 and not cols.whole:
-        end = cols.start + cols.size * cols.step
-        slots = np.flatnonzero((entries >= cols.start) & (entries < end))
-        slots = slots[(entries[slots] - cols.start) % cols.step == 0] if cols.step > 1 else slots
-        data, indices = data[slots], (entries[slots] - cols.start) // cols.step
+    if cols.values is None and cols.step == 1 and not cols.whole:
+        slots = np.flatnonzero((indices >= cols.start) & (indices < cols.start + cols.size))
+        data, indices = data[slots], indices[slots] - cols.start
         indptr = slots.searchsorted(indptr)
     elif not cols.whole:
-        parts = np.arange(entries.size), entries, indptr
-        chosen = scipy.sparse.csr_array(parts, (rows.size, cols.extent))[:, listed(cols)]
-        chosen.sort_indices()
-        data, indices, indptr = data[chosen.data], chosen.indices, chosen.indptr
+        shape = rows.size, cols.extent
+        data, indices, indptr = _by_scipy((data, indices, indptr), shape, 1, cols)
     if rows.point:
         return _vector(A, data, indices, cols.size)
     return csr_like(A, (data, indices, indptr), (rows.size, cols.size), A.overflow)
 
 
+def _by_scipy(parts: tuple[Any, ...], shape: Any, axis: int, index: Index) -> tuple[Any, ...]:
+    """Some rows or columns of compressed rows (data, indices, indptr); without padding."""
+    data, indices, indptr = parts
+    count, known = indptr[-1], data.dtype.char in "?bhilfdFD"  # SciPy's dtypes
+    values = data[:count] if known else np.arange(count)
+    chosen = scipy.sparse.csr_array((values, indices[:count], indptr), shape)
+    chosen = chosen[:, listed(index)] if axis else chosen[listed(index)]
+    chosen.sort_indices()
+    return chosen.data if known else data[chosen.data], chosen.indices, chosen.indptr
+
+
 def _stored_at(A: CSR, row: Index, col: Index) -> Array:
     """The element of compressed rows in the memory of a host."""
-    i, j = (int(index.values[0]) for index in (row, col))
+    i, j = int(row.values[0]), col.values[0]
     first, last = np.asarray(A.indptr)[i : i + 2]
     columns = np.asarray(A.indices)[first:last]
-    at = np.searchsorted(columns, j)
+    at = columns.searchsorted(j)
     found = at < columns.size and columns[at] == j
     return to_device(np.asarray(A.data)[first + at] if found else np.zeros((), A.dtype))
 

@@ -100,7 +100,7 @@ def _sum(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Ar
         integers = A.dtype == bool or jnp.issubdtype(A.dtype, jnp.integer)
         small = jnp.uint32 if A.dtype.kind == "u" else jnp.int32
         dtype = small if integers and A.dtype.itemsize < 4 else A.dtype
-    return _joined(A.astype(dtype), plus, axis)
+    return _joined(A if dtype == A.dtype else A.astype(dtype), plus, axis)
 
 
 def _mean(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:

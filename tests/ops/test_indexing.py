@@ -73,3 +73,51 @@ def test_products_with_arrays_of_more_places_than_int32_counts():
     array = jax.ShapeDtypeStruct(A.shape, np.int8)
     for multiply in (lambda x: (A * x).data, lambda x: (x * A).data):
         assert "2250000000" not in str(jax.make_jaxpr(multiply)(array))
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "ell"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
+def test_pairs_in_rows_of_every_length(format, dtype):
+    D = np.triu(np.arange(1, 1 + 40 * 70).reshape(40, 70) % 251, 3)[::-1] * (np.arange(70) % 5 > 0)
+    S = sp.csr_array(D.astype(np.float32))
+    A = jsp.from_scipy(S).astype(dtype).asformat(format)
+    i, j = (k.ravel() for k in np.indices(D.shape))
+    order = np.random.default_rng(0).permutation(i.size)
+    i, j = i[order] - 40, j[order]  # from the end
+    want = D[i, j] != 0 if dtype == "bool" else D[i, j]
+    assert np.array_equal(A[i, j].astype(np.float32), want)
+    assert np.array_equal(A[i, [69]].astype(np.float32), A.todense().astype(np.float32)[i, 69])
+    assert A[i, j].dtype == A[i[:0], j[:0]].dtype == A.dtype and A[i[:0], j[:0]].shape == (0,)
+    inside = jax.jit(lambda A, i, j: A[i, j])(A, i, j)
+    assert np.array_equal(inside, A[i, j])
+    empty = (
+        jsp.from_scipy(0 * S).trim() if format == "coo" else jsp.from_edges([], [], shape=(40, 70))
+    )
+    assert not empty[i, j].any()
+
+
+def test_counts_of_results_are_donated_together():
+    """No two are one buffer, and later calls have new ones."""
+    A = jsp.from_dense(np.eye(5, dtype=np.float32))
+    following = jax.jit(lambda u, v: (u + 1, v + 2), donate_argnums=(0, 1))
+    for _ in range(2):
+        assert following(A[2].count, A[3].count) == (2, 3)
+
+
+def test_arrays_of_scipy_stay_the_callers():
+    S = sp.random_array((300, 400), density=0.5, format="csr", dtype=np.float32)
+    want = S.toarray()
+    A = jsp.from_scipy(S)
+    S.data[:], S.indices[:], S.indptr[:] = 7, 7, 7
+    assert np.array_equal(A.todense(), want) and np.array_equal(A.to_scipy().toarray(), want)
+    with pytest.raises(ValueError, match="must lie in"):
+        jsp.from_scipy(broken(5))
+    with pytest.raises(ValueError, match="must lie in"):
+        jsp.from_scipy(broken(-1))
+
+
+def broken(column):
+    """A CSR of 3 columns whose indices were written to after it was made."""
+    S = sp.csr_array(np.eye(3, dtype=np.float32))
+    S.indices[1] = column
+    return S

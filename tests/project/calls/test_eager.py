@@ -98,3 +98,16 @@ def test_what_is_traced_lives_nowhere(monkeypatch):
         for graph in graphs:
             assert jax.make_jaxpr(call)(graph).eqns
     assert not arrays.on_gpu(A) and not arrays.on_gpu((1, A))
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("shape", [(0,), (3,), (100_000,), (300, 400)])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "bfloat16"])
+def test_large_arrays_made_for_the_device_are_not_copied(shape, dtype):
+    made = arrays.zeros(shape, jnp.dtype(dtype))
+    assert made.shape == shape and made.dtype == dtype and not made.any()
+    made[...] = 1
+    moved = arrays.to_device(made)
+    assert np.array_equal(moved, np.ones(shape, dtype))
+    if jax.default_backend() == "cpu" and made.nbytes > arrays.COPIED:
+        assert moved.unsafe_buffer_pointer() == made.ctypes.data

@@ -312,7 +312,7 @@ def _dense_on_host(A: Any, fill: Any) -> tuple[Array] | None:
         return None
     inside = (row >= 0) & (row < A.shape[0]) & (col >= 0) & (col < A.shape[1])
     dense = zeros(A.shape, A.dtype)  # of pages that are there once something is written
-    if fill != 0:
+    if any(np.asarray(fill).tobytes()):  # -0 is another number
         dense[...] = fill
     dense[row[inside], col[inside]] = value[inside]
     return (to_device(dense, A.data),)

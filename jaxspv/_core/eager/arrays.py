@@ -74,9 +74,9 @@ def zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < COPIED:
         return np.zeros(shape, dtype)
-    room = np.zeros(size + ALIGNED, np.uint8)
-    first = -room.ctypes.data % ALIGNED
-    return room[first : first + size].view(dtype).reshape(shape)
+    memory = np.zeros(size + ALIGNED, np.uint8)
+    first = -memory.ctypes.data % ALIGNED
+    return memory[first : first + size].view(dtype).reshape(shape)
 
 
 def array_of(name: str, x: Any, *, on_host: bool = False) -> Any:

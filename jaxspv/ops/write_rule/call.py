@@ -8,6 +8,7 @@ where, so both modes of differentiation and vmap go through them.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -187,11 +188,19 @@ def operand(name: str, x: Any) -> Any:
 
 def beyond(x: Any, dtype: Any) -> bool:
     """Whether x is an integer of Python that no integer, no boolean of `dtype` equals."""
-    if type(x) is not int or jnp.issubdtype(dtype, jnp.inexact):
+    if type(x) is not int or (ends := _ends(dtype)) is None:
         return False
+    return not ends[0] <= x <= ends[1]
+
+
+@functools.cache
+def _ends(dtype: Any) -> tuple[int, int] | None:
+    """The least and the greatest integer or boolean of a dtype; None of any other."""
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return None
     if jnp.issubdtype(dtype, jnp.bool_):
-        return not 0 <= x <= 1
-    return not jnp.iinfo(dtype).min <= x <= jnp.iinfo(dtype).max
+        return 0, 1
+    return int(jnp.iinfo(dtype).min), int(jnp.iinfo(dtype).max)
 
 
 def number(name: str, x: Any, dtype: Any) -> Any:

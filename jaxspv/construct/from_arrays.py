@@ -112,7 +112,7 @@ def from_edges(
         nse = edges + 1 if not concrete or int(count) == edges else None
     capacity = checked_capacity(nse, count, concrete, edges)
     over = count > capacity
-    overflow = np.asarray(over) if on_host else jnp.asarray(over)
+    overflow: Any = np.asarray(over) if on_host else jnp.asarray(over)
     slots = (np if on_host else jnp).where(slots < capacity, slots, capacity)
     known = on_host and is_concrete(data)  # then there is no program to compile
     joined = joined_host(dup, np.asarray(data), slots, int(count), capacity) if known else None
@@ -183,7 +183,8 @@ def _dense_on_host(dense: Array, nse: int | None, fill: Number, asked: Any) -> C
     dtype = index_dtype_for(sizes=(m, n, capacity), asked=asked)
     data = in_slots(values[row, col], capacity, 0)
     row, col = in_slots(row, capacity, m, dtype), in_slots(col, capacity, n, dtype)
-    return to_device(COO(data, row, col, np.asarray(False), (m, n)))
+    overflow: Any = np.asarray(False)
+    return to_device(COO(data, row, col, overflow, (m, n)))
 
 
 def from_scipy(
@@ -295,7 +296,8 @@ def _csr_from_host(matrix: Any, values: np.ndarray, nse: int | None, asked: Any)
     data = in_slots(values, capacity, 0)  # a copy
     indices = in_slots(matrix.indices[: matrix.nnz], capacity, n, dtype)
     indptr = in_slots(matrix.indptr, m + 1, 0, dtype)
-    return to_device(CSR(data, indices, indptr, np.asarray(False), (m, n)))
+    overflow: Any = np.asarray(False)
+    return to_device(CSR(data, indices, indptr, overflow, (m, n)))
 
 
 def _from_padded(row, col, data, shape, nse, dup, format):

@@ -311,7 +311,10 @@ def _dense_on_host(A: Any, fill: Any) -> tuple[Array] | None:
     if row.size != col.size:  # a broken matrix
         return None
     inside = (row >= 0) & (row < A.shape[0]) & (col >= 0) & (col < A.shape[1])
-    dense = zeros(A.shape, A.dtype)  # of pages that are there once something is written
+    try:
+        dense = zeros(A.shape, A.dtype)  # pages that are there once something is written
+    except MemoryError:
+        return None  # XLA says so
     if any(np.asarray(fill).tobytes()):  # -0 is another number
         dense[...] = fill
     dense[row[inside], col[inside]] = value[inside]

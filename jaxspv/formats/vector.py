@@ -200,7 +200,8 @@ def _from_host(x: Array, nse: int | None, fill: Any, asked: Any) -> SparseVector
     _check_capacity(at.size, capacity)
     dtype = index_dtype_for(sizes=(*x.shape, capacity), asked=asked)
     data, indices = in_slots(values[at], capacity, 0), in_slots(at, capacity, x.shape[0], dtype)
-    count, overflow = np.asarray(at.size, dtype), np.asarray(False)
+    count: Any = np.asarray(at.size, dtype)
+    overflow: Any = np.asarray(False)
     return to_device(SparseVector(data, indices, count, overflow, (x.shape[0],)))
 
 

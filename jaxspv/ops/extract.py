@@ -107,7 +107,7 @@ def _by_numpy(A: CSR, rows: Index, cols: Index) -> Any:
     """The same by NumPy and SciPy, which have no program for each size."""
     indptr, indices, data = (np.asarray(x) for x in (A.indptr, A.indices, A.data))
     if rows.point or (rows.values is None and rows.step == 1):  # neighbours
-        first = int(rows.values[0]) if rows.point else rows.start * (rows.size > 0)
+        first = int(np.asarray(rows.values)[0]) if rows.point else rows.start * (rows.size > 0)
         indptr = indptr[first : first + rows.size + 1]
         used = slice(int(indptr[0]), int(indptr[-1]))
         data, indices, indptr = data[used], indices[used], indptr - indptr[0]
@@ -149,10 +149,10 @@ def _stored_at(A: CSR, row: Index, col: Index) -> Array:
     return to_device(np.asarray(A.data)[first + at] if found else np.zeros((), A.dtype))
 
 
-def _vector(A: CSR, data: np.ndarray, indices: np.ndarray, n: int) -> SparseVector:
+def _vector(A: CSR, data: Any, indices: Any, n: int) -> SparseVector:
     """Entries in NumPy's arrays as a vector, in the capacity of eager results."""
     capacity = eager_capacity(data.size, n)
-    count = np.asarray(data.size, A.index_dtype)
+    count: Any = np.asarray(data.size, A.index_dtype)
     data = in_slots(data, capacity, 0, A.dtype)
     indices = in_slots(indices, capacity, n, A.index_dtype)
     return to_device(SparseVector(data, indices, count, A.overflow, (n,)))

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
+from jaxspv.formats import base
 
 
 def indices(extent, rng):
@@ -102,6 +103,16 @@ def test_counts_of_results_are_donated_together():
     following = jax.jit(lambda u, v: (u + 1, v + 2), donate_argnums=(0, 1))
     for _ in range(2):
         assert following(A[2].count, A[3].count) == (2, 3)
+
+
+def test_dense_copies_where_numpy_finds_no_memory(monkeypatch):
+    def refused(*_):
+        raise MemoryError
+
+    A = jsp.from_dense(np.eye(3, dtype=np.float32))
+    assert np.signbit(A.todense(-0.0)).sum() == 6
+    monkeypatch.setattr(base, "zeros", refused)
+    assert np.array_equal(A.todense(), np.eye(3))
 
 
 def test_arrays_of_scipy_stay_the_callers():

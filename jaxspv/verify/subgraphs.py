@@ -144,7 +144,7 @@ def modularity_of(A: Any, labels: Any, *, resolution: float = 1, weighted: bool 
 
 
 def communities(A: Any, result: Any, *, weighted: bool = True, resolution: float = 1) -> None:
-    """Labels name the smallest member; the modularity is right and at least that of single vertices.
+    """Labels name the smallest member; the modularity is right, at least that of single vertices.
 
     Louvain gives no guarantee of how large it is.
     """

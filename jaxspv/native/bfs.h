@@ -59,7 +59,7 @@ class BreadthFirst {
   static constexpr int64_t kThin = 8;      // vertices of a level, as on a path
   static constexpr Id kNarrow = 64;        // below n / kNarrow vertices a level is pushed unasked
 
-  // Costs whose ratios matter: an edge pushed 14, an in-neighbour looked at 8, a vertex passed by 4.
+  // Costs whose ratios matter: an edge pushed 6, by threads 14, an in-neighbour looked at 8, a vertex passed by 4.
   // About m / edges looks hit the frontier, and never more than the degree.
   bool pull_is_cheaper() const {
     if (tail_ - head_ < std::max<int64_t>(1, n_ / kNarrow)) return false;
@@ -67,7 +67,8 @@ class BreadthFirst {
     for (int64_t i = head_; i < tail_; ++i) edges += double(out_.degree(queue_[i]));
     const double m = double(out_.entries()), n = double(n_);
     const double looks = std::min(m / (edges + 1), m / n);
-    return 14 * edges > 0.2 * n + (n - double(tail_)) * (4 + 8 * looks);
+    const int push = team_.size() > 1 && tail_ - head_ >= kAlone ? 14 : 6;
+    return push * edges > 0.2 * n + (n - double(tail_)) * (4 + 8 * looks);
   }
 
   // The processor guesses whether a neighbour was reached and reads on: the next level waits for nothing.

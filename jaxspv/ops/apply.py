@@ -106,7 +106,8 @@ def bound(op: Any, left: Any, right: Any, thunk: Any, A: Any) -> tuple[Any, Any,
     if (isinstance(scalar, (list, tuple)) or np.ndim(scalar)) and array_of(name, scalar).ndim:
         raise TypeError(f"`{name}` must be a scalar; got shape {np.shape(scalar)}.")
     op, scalar, side = _in_dtype(op, scalar, side, A)
-    return op, scalar, {"bind": side, "weak": isinstance(scalar, (bool, int, float))}
+    weak = type(scalar) in (bool, int, float)  # NumPy's float64 is a float of Python, not weak
+    return op, scalar, {"bind": side, "weak": weak}
 
 
 def _in_dtype(op: Any, scalar: Any, side: str | None, A: Any) -> tuple[Any, Any, str | None]:

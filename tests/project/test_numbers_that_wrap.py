@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -137,3 +138,19 @@ def test_integers_have_no_negative_powers(n):
     with pytest.raises(ValueError, match="integers have no powers of -"):
         A**n
     np.testing.assert_allclose(A.power(n, float).data, np.array([1.0, 3.0]) ** int(n), rtol=1e-6)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32])
+def test_numbers_of_numpy_have_their_dtype(kind, dtype, x64):
+    """Python's numbers take the dtype of the entries; those of NumPy are promoted, as in JAX."""
+    with jax.enable_x64(x64):
+        x, third = jnp.array([0.3, 1.0], dtype), kind(0.3)
+        v = jsp.vector_from_dense(x, fill=7)
+        assert (v * third).dtype == (x * third).dtype
+        np.testing.assert_array_equal((v > third).todense(), x > third)
+        chosen = jsp.select(v, jsp.operators.valuegt, third)
+        np.testing.assert_array_equal(
+            chosen.indices[: int(chosen.count)], jnp.flatnonzero(x > third)
+        )

@@ -236,13 +236,14 @@ def number_on_device(leaf: Any) -> Any:
     """A NumPy scalar as a cached array on the device; anything else as it is."""
     if not isinstance(leaf, (np.ndarray, np.generic)) or leaf.ndim:
         return leaf
-    usual = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
-    return _number(leaf.tobytes(), leaf.dtype, usual)
+    config: Any = jax.config
+    where = config.jax_default_device, config.jax_enable_x64
+    return _number(leaf.tobytes(), leaf.dtype, where)
 
 
 @functools.lru_cache(maxsize=256)
-def _number(value: bytes, dtype: np.dtype, usual: Any) -> jax.Array:
-    del usual  # where `device_put` puts it
+def _number(value: bytes, dtype: np.dtype, where: Any) -> jax.Array:
+    del where  # `device_put` puts it, and in which dtype
     return jax.device_put(np.frombuffer(value, dtype)[0])
 
 

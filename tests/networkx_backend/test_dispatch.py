@@ -225,6 +225,14 @@ def test_a_few_searches_of_many_are_left_to_networkx(new_process):
     assert why("jaccard_coefficient", many * 100) is True
 
 
+def test_a_length_that_vanishes_in_a_sum_is_left_to_networkx():
+    G = nx.Graph()
+    G.add_weighted_edges_from([(0, 1, 1e20), (1, 2, 1.0), (2, 3, 1.0), (3, 1, 3.0)])
+    converted = backend.convert_from_nx(G, edge_attrs={"weight": None})
+    with pytest.raises(NotImplementedError, match="lengths, are beyond float64"):
+        backend.betweenness_centrality(converted, weight="weight")
+
+
 @pytest.mark.parametrize("name", ["center", "diameter", "eccentricity", "radius"])
 def test_no_component_is_searched_of_a_graph_that_is_not_connected(name, monkeypatch):
     for search in ("diameter_of", "eccentricities_of"):

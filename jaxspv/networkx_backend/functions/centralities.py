@@ -12,7 +12,6 @@ from jax import lax
 
 from ...algorithms.centrality.betweenness import betweenness_centrality as betweenness_of
 from ...algorithms.pagerank.api import pagerank as pagerank_of
-from ...checking import check
 from ...construct.padding import unpad
 from ...graph import Graph
 from ...ops.products.mxv.api import mxv
@@ -48,7 +47,9 @@ def betweenness_centrality(G, k=None, normalized=True, weight=None, endpoints=Fa
         weighted=weight is not None,
         directed=G.is_directed(),
     )
-    return by_node(G, np.asarray(check(found).scores, np.float64)[:n])
+    if found.overflow:
+        raise NotImplementedError("counts of paths, or lengths, are beyond float64")
+    return by_node(G, np.asarray(found.scores, np.float64)[:n])
 
 
 def _start(G: ConvertedGraph, size: int, nstart: dict | None, default: float) -> np.ndarray:

@@ -131,6 +131,9 @@ def test_weighted_betweenness_says_where_distances_do_not_fit(weights, backend):
     fine = jsp.betweenness_centrality(small, weighted=True, backend=backend, normalized=False)
     assert not fine.overflow
     np.testing.assert_allclose(fine.scores, [0, 2, 2, 0])
+    nothing = jsp.from_dense(np.zeros((3, 3)), nse=0)
+    alone = jsp.betweenness_centrality(nothing, weighted=True, backend=backend)
+    np.testing.assert_array_equal(alone.scores, [0, 0, 0])
 
 
 @pytest.mark.parametrize("n", [-1, np.int8(-2)])

@@ -284,6 +284,9 @@ def _not_weighted(graph, sources, *, weighted, endpoints) -> str | None:
 def _brandes(graph, sources, *, weighted, endpoints):
     """One source after the other, in native loops."""
     dtype, (tail, head) = _dtype(graph), endpoints_of(graph)
+    nothing = Betweenness(jnp.zeros(graph.n, dtype), jnp.bool_(False))
+    if graph.n == 0 or graph.nse == 0:
+        return nothing
     weights = jnp.where(tail < graph.n, graph.data, graph.data.max())
     least = jnp.min(weights)
 
@@ -299,9 +302,6 @@ def _brandes(graph, sources, *, weighted, endpoints):
             lost |= lax.cond(last + least == last, vanishing, lambda far: jnp.bool_(False), far)
         return Betweenness(total.scores + some, total.overflow | over | lost), None
 
-    nothing = Betweenness(jnp.zeros(graph.n, dtype), jnp.bool_(False))
-    if graph.n == 0 or graph.nse == 0:
-        return nothing
     return lax.scan(add, nothing, sources)[0]
 
 

@@ -160,7 +160,8 @@ def betweenness_centrality(
         directed = not is_undirected(graph)
         if not (directed or weighted):  # the pattern alone counts: no transpose is computed
             graph = dataclasses.replace(graph, symmetric=True)
-    if weighted and is_concrete(graph.data):
+    known = is_concrete(graph.data, graph.out.indptr)
+    if weighted and known:
         _check_positive(graph)
     every = sources is None
     chosen = np.arange(n, dtype=np.int32) if every else check_source(sources, n, "sources")
@@ -169,7 +170,7 @@ def betweenness_centrality(
     kind = normalized, directed
     how = {"weighted": weighted, "endpoints": endpoints, "backend": backend, "method": method}
     found = one_program(_scaled, graph, chosen, every=every, kind=kind, **how)
-    if not weighted or is_concrete(graph.data):
+    if not weighted or known:
         return found
     bad = refused(jnp.where(graph.data == 0, -1, graph.data), graph.out.indptr)
     return found._replace(scores=jnp.where(bad, jnp.nan, found.scores))

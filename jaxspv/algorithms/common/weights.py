@@ -100,8 +100,9 @@ def _found(graph: Graph) -> Facts:
 
 
 def check_weights(graph: Graph, *, negative: bool = False, infinite: bool = False) -> None:
-    """Refuses concrete weights that are NaN, or negative or infinite unless that is allowed."""
-    if not is_concrete(graph.data):
+    """Refuses weights that are NaN, or negative or infinite unless that is allowed; not traced ones,
+    nor those under traced offsets."""
+    if not is_concrete(graph.data, graph.out.indptr):
         return
     facts = facts_of(graph)
     slot = facts.nan if infinite else facts.infinite

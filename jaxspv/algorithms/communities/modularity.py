@@ -66,7 +66,7 @@ def modularity(
     single_numbers(resolution=resolution)
     if weighted:
         check_weights(with_real_weights(graph, "modularity"))
-        if not is_concrete(graph.data):
+        if not is_concrete(graph.data, graph.out.indptr):
             graph = graph.with_data(jnp.where(graph.data < 0, jnp.nan, graph.data))
     if directed is None:
         directed = not is_undirected(graph)

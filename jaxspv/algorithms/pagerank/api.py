@@ -107,7 +107,8 @@ def pagerank(
         raise ValueError("pagerank needs at least one vertex.")
     links, weights = graph.layouts.get("pagerank"), graph.data
     seen = links is not None and (links.ones or links.kernel is not None)  # by `prepare`
-    if not seen and is_concrete(weights) and (links is None or not on_gpu(weights)):
+    known = is_concrete(weights, graph.out.indptr)
+    if not seen and known and (links is None or not on_gpu(weights)):
         check_strength(graph)  # of a prepared graph it would wait for a GPU
         seen = True
     p = checked_personalization(personalization, graph.n, graph.dtype, graph.exists)

@@ -124,7 +124,7 @@ def k_shortest_paths(
     if weighted:
         check_weights(graph, infinite=True)
     A = sorted_csr(with_lengths(graph).out)
-    if weighted and not is_concrete(A.data):
+    if weighted and not is_concrete(A.data, A.indptr):
         A = A.with_data(jnp.where(A.data < 0, infinity(A.dtype), A.data))
     if not weighted:
         A = dataclasses.replace(A, data=jnp.ones(A.nse, A.dtype))

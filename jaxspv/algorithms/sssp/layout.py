@@ -48,7 +48,7 @@ def choose_delta(graph: Graph, delta: Any, method: str | None) -> tuple[BucketWi
         graph = dataclasses.replace(graph, out=out)
     negative = prepared is not None and prepared["widths"].kernel is None
     new = prepared is None or delta is not None or not on_gpu(graph.data)
-    facts = _checked(graph) if new and is_concrete(graph.data) else None
+    facts = _checked(graph) if new and is_concrete(graph.data, graph.out.indptr) else None
     if facts is not None:
         low = facts.least
         negative = bool(low < 0)

@@ -90,7 +90,7 @@ def minimum_spanning_forest(
     graph = as_graph(G, "minimum_spanning_forest", ())
     with_real_weights(graph, "minimum_spanning_forest")
     check_weights(graph, negative=True, infinite=True)
-    if jnp.issubdtype(graph.dtype, jnp.floating) and not is_concrete(graph.data):
+    if jnp.issubdtype(graph.dtype, jnp.floating) and not is_concrete(graph.data, graph.out.indptr):
         # one sign, as some processors give -NaN for 0 / 0: keys of bits put it first
         graph = graph.with_data(jnp.where(jnp.isnan(graph.data), jnp.nan, graph.data))
     host = graph.n and graph.nse and is_eager(graph) and not on_accelerator(graph.data)

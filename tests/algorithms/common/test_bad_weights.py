@@ -1,5 +1,6 @@
 """Weights that an algorithm has no meaning for are refused: NaN, infinite and negative ones."""
 
+import dataclasses
 import functools
 
 import jax
@@ -199,3 +200,28 @@ def test_traced_numbers_that_are_refused_give_nan():
             assert is_nan(run(jnp.asarray(value, jnp.float32))), (name, value)
             with pytest.raises(ValueError, match=rf"`{name}`"):
                 call(jnp.asarray(value, jnp.float32))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_known_weights_under_traced_offsets(name):
+    """vmap over the offsets alone: which weights are padding is not known."""
+    call, A = REFUSED[name][0], KARATE
+    found = jax.vmap(lambda ends: call(dataclasses.replace(A, indptr=ends)))(A.indptr[None])
+    for x, want in zip(jax.tree.leaves(found), jax.tree.leaves(call(A)), strict=True):
+        if jnp.issubdtype(want.dtype, jnp.floating):
+            np.testing.assert_allclose(x[0], want, rtol=1e-3, atol=1e-5)
+
+
+def test_graphs_that_differ_in_their_offsets_alone():
+    A = jsp.from_edges([0, 0, 1, 2], [1, 3, 2, 3], [2.0, 9.0, 3.0, 1.0], shape=(4, 4))
+    offsets = np.array([[0, 2, 3, 4, 4], [0, 1, 3, 4, 4], [0, 0, 2, 3, 4], [0, 1, 1, 1, 1]])
+    graphs = [
+        scipy.sparse.csr_array((A.data[: p[-1]], A.indices[: p[-1]], p), shape=(4, 4))
+        for p in offsets
+    ]
+    want = [scipy.sparse.csgraph.dijkstra(S, indices=0) for S in graphs]
+    run = jax.vmap(lambda p: jsp.sssp(dataclasses.replace(A, indptr=p), 0).distances)
+    np.testing.assert_array_equal(run(jnp.asarray(offsets, jnp.int32)), want)
+    B = one_edge(-1.0)
+    run = jax.vmap(lambda p: jsp.pagerank(dataclasses.replace(B, indptr=p)))
+    assert is_nan(run(B.indptr[None]))

@@ -18,7 +18,7 @@ from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from .derivatives import is_inexact, is_zero, jvp_of_perturbed, transpose_of_tangent, with_zeros
 from .eager.arrays import as_array, as_operands, is_eager
@@ -264,7 +264,7 @@ class Operation(Table):
             )
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
         named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
-        with inside(call.where.on(platform)), named:  # kernels have names of their own
+        with inside(call.where.on(platform)), _on_no_mesh(), named:  # kernels have their own names
             found = _over_lanes(impl, call, leaves)
         want = self._abstract(*map(jax.typeof, leaves), call=call)
         found = [
@@ -284,7 +284,7 @@ def _results_of(op: Operation, call: Call, types: Types, x64: bool) -> tuple[Any
     result = None if op.types is None else on_types(op.types, call, types)
     if result is None:
         run = functools.partial(impl.run, **dict(call.static))
-        with inside(call.where.on(PLATFORM_OF.get(impl.backend, "other"))):
+        with inside(call.where.on(PLATFORM_OF.get(impl.backend, "other"))), _on_no_mesh():
             result = jax.eval_shape(run, *call.tree.unflatten(structs(types)))
     leaves, structure = jax.tree.flatten(result)
     return structure, types_of(leaves)
@@ -294,6 +294,14 @@ def _results_of(op: Operation, call: Call, types: Types, x64: bool) -> tuple[Any
 def _inlined(*arrays: Any, rule: Callable[..., Any], **static: Any) -> Any:
     """A rule of an operation, traced once for equal static arguments and types of arrays."""
     return rule(*arrays, **static)
+
+
+def _on_no_mesh() -> contextlib.AbstractContextManager[Any]:
+    """A context in which a form creates arrays like those it gets: on no mesh that was set."""
+    mesh = jax.sharding.get_abstract_mesh()
+    if mesh.empty or mesh.manual_axes:
+        return contextlib.nullcontext()
+    return jax.sharding.use_abstract_mesh(AbstractMesh((), ()))
 
 
 def _over_lanes(impl: Form, call: Call, leaves: Sequence[Any]) -> list[Any]:

@@ -100,8 +100,8 @@ def _found(graph: Graph) -> Facts:
 
 
 def check_weights(graph: Graph, *, negative: bool = False, infinite: bool = False) -> None:
-    """Refuses weights that are NaN, or negative or infinite unless that is allowed; not traced ones,
-    nor those under traced offsets."""
+    """Refuses weights that are NaN, or negative or infinite unless that is allowed; none where they
+    or the offsets are traced."""
     if not is_concrete(graph.data, graph.out.indptr):
         return
     facts = facts_of(graph)

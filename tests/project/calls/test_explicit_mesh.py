@@ -34,6 +34,7 @@ CALLS = {
             jsp.mxv(A, v).todense(), jsp.mxv(C, v).todense(), jsp.mxv(T, v).todense()
         ),
         "mxm": lambda A, **_: jsp.mxm(A, A, nse=81).todense(),
+        "sizes": lambda A, **_: (A @ A).todense(),
         "masked": lambda A, **_: jsp.mxm(A, A, mask=jsp.structure(A)).todense(),
         "slope": lambda A, x, **_: jax.grad(lambda d: jnp.sum((A.with_data(d) @ x) ** 2))(A.data),
         "batch": lambda A, x, **_: jax.vmap(lambda y: A @ y)(jnp.stack([x, 2 * x])),
@@ -60,6 +61,8 @@ CALLS = {
     "algorithms": {
         "pagerank": lambda A, G, **_: (jsp.pagerank(A).scores, jsp.pagerank(G).scores),
         "components": lambda A, **_: jsp.connected_components(A).labels,
+        "monotone": lambda A, x, **_: jsp.fixpoint(A, x, "min_plus", monotone=True).x,
+        "order": lambda A, **_: jsp.reverse_cuthill_mckee(A),
         "triangles": lambda A, **_: jsp.triangle_count(A).count,
         "soft": lambda A, **_: jsp.soft_sssp(A, 0, 0.1).distances,
         "fixpoint": lambda A, x, **_: jsp.fixpoint(
@@ -73,12 +76,21 @@ for name, f in CALLS[GROUP].items():
     moved = jax.device_put(given, there)
     with jax.set_mesh(mesh):
         got = jax.jit(lambda given: f(**given))(moved)
+        plain = f(**given)  # of one device, called eagerly
     jax.tree.map(same, got, want)
+    jax.tree.map(same, plain, want)
     if name != "slope":  # outside of `set_mesh` JAX differentiates nothing on such a mesh
         got = f(**moved)
         jax.tree.map(same, got, want)
     assert all(len(leaf.devices()) == 2 for leaf in jax.tree.leaves(got)), name
     print("right", name)
+if GROUP == "products":  # a batch divided over the axes, as docs/batching.md says
+    batch = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), A)
+    batch = jax.device_put(batch, NamedSharding(mesh, PartitionSpec("d")))
+    square = jax.vmap(lambda A: jsp.mxm(A, A, nse=81).todense())
+    with jax.set_mesh(mesh):
+        got = jax.sharding.auto_axes(square, out_sharding=PartitionSpec("d"))(batch)
+    np.testing.assert_allclose(got, [A.todense() @ A.todense()] * 2)
 """
 
 

@@ -262,7 +262,8 @@ def _fastest(call: Call, work: _Work, backend: Backend | None, gpu: bool, kernel
     """A search costs as much as a product for kernels, and about as two where products are sorted;
     on a CPU as about thirty, which it marks and adds."""
     usual, ratio = ("rows", 1) if kernels else ("sort", 0.5)
-    on_cpu = not gpu and not on_accelerator(*jax.tree.leaves(call.pattern))
+    one = jax.sharding.get_abstract_mesh().size <= 1  # device, also where a mesh was set
+    on_cpu = one and not gpu and not on_accelerator(*jax.tree.leaves(call.pattern))
     if on_cpu and _is_allowed("cpu", backend) and no_pattern(call.A, call.B, call.mask) is None:
         usual, ratio = "gustavson", 30
     if kernels and not work.dots:

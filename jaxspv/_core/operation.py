@@ -263,8 +263,13 @@ class Operation(Table):
                 f"{WORDS[only]} only; the operands are on {platform}."
             )
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
+        # kernels have names of their own
         named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
-        with inside(call.where.on(platform)), _on_no_mesh(), named:  # kernels have their own names
+        with (
+            inside(call.where.on(platform)),
+            self._on_no_mesh(),
+            named,
+        ):  # kernels have their own names
             found = _over_lanes(impl, call, leaves)
         want = self._abstract(*map(jax.typeof, leaves), call=call)
         found = [
@@ -275,6 +280,14 @@ class Operation(Table):
             raise TypeError(f"{self.name}: {impl} gives {types_of(found)}, not {want}.")
         return found
 
+    def _on_no_mesh(self) -> contextlib.AbstractContextManager[Any]:
+        """A context in which a form creates arrays like those it gets: on no mesh that was set."""
+        mesh = jax.sharding.get_abstract_mesh()
+        if mesh.empty or mesh.manual_axes:
+            return contextlib.nullcontext()
+        none = AbstractMesh((), (), abstract_device=mesh.abstract_device)  # kernels are made for it
+        return jax.sharding.use_abstract_mesh(none)
+
 
 @functools.lru_cache(maxsize=4096)
 def _results_of(op: Operation, call: Call, types: Types, x64: bool) -> tuple[Any, Types]:
@@ -284,7 +297,7 @@ def _results_of(op: Operation, call: Call, types: Types, x64: bool) -> tuple[Any
     result = None if op.types is None else on_types(op.types, call, types)
     if result is None:
         run = functools.partial(impl.run, **dict(call.static))
-        with inside(call.where.on(PLATFORM_OF.get(impl.backend, "other"))), _on_no_mesh():
+        with inside(call.where.on(PLATFORM_OF.get(impl.backend, "other"))), op._on_no_mesh():
             result = jax.eval_shape(run, *call.tree.unflatten(structs(types)))
     leaves, structure = jax.tree.flatten(result)
     return structure, types_of(leaves)
@@ -294,14 +307,6 @@ def _results_of(op: Operation, call: Call, types: Types, x64: bool) -> tuple[Any
 def _inlined(*arrays: Any, rule: Callable[..., Any], **static: Any) -> Any:
     """A rule of an operation, traced once for equal static arguments and types of arrays."""
     return rule(*arrays, **static)
-
-
-def _on_no_mesh() -> contextlib.AbstractContextManager[Any]:
-    """A context in which a form creates arrays like those it gets: on no mesh that was set."""
-    mesh = jax.sharding.get_abstract_mesh()
-    if mesh.empty or mesh.manual_axes:
-        return contextlib.nullcontext()
-    return jax.sharding.use_abstract_mesh(AbstractMesh((), ()))
 
 
 def _over_lanes(impl: Form, call: Call, leaves: Sequence[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -86,6 +87,9 @@ class MeshOperation(Operation):
             call = jax.sharding.auto_axes(call, axes=mesh.axis_names, out_sharding=everywhere)
         with using(how.get("backend")):
             return call(*operands)
+
+    def _on_no_mesh(self) -> contextlib.AbstractContextManager[Any]:
+        return contextlib.nullcontext()
 
 
 def mesh_op(

@@ -10,8 +10,10 @@ import pytest
 from jax._src.mesh import AbstractDevice
 from jax.sharding import AbstractMesh, AxisType
 
+import jaxspv as jsp
 from jaxspv import TileRule
 from jaxspv._core import compat
+from jaxspv._core.compat import kernels_refused
 from jaxspv._core.platforms import using
 from jaxspv.sharding import operation
 from pallas_kernels.bfs.api import bfs, default_bfs_config
@@ -177,6 +179,17 @@ def test_a_launch_fits_the_gpu_it_is_lowered_for(name, kind, launched):
     ((ctas, shared),) = launched
     assert ctas == cores if name in BARRIER else ctas % cores == 0
     assert shared <= kib * 1024
+
+
+@pytest.mark.skipif(kernels_refused() is not None, reason="the kernels need a newer JAX")
+def test_an_operation_is_lowered_for_the_device_of_the_mesh(launched):
+    """Forms are traced on no mesh; the device stays."""
+    A = jsp.from_edges([0, 1, 2], [1, 2, 3], shape=(4, 4))
+    for kind in GPUS:
+        with on(kind):
+            call = jax.jit(lambda A: jsp.connected_components(A, backend="pallas").labels)
+            call.trace(A).lower(lowering_platforms=("cuda",))
+    assert [ctas for ctas, _ in launched] == [cores for cores, _ in GPUS.values()]
 
 
 def test_large_shared_memory_is_used(launched):

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import checkify
 
 from ._core.pytree import is_concrete
 from .algorithms.common.status import seen
@@ -65,6 +64,8 @@ def check(result: _R) -> _R:
     for name, failed, why in _failures(result):
         bad = failed.any()
         if not is_concrete(bad):
+            from jax.experimental import checkify  # of traced values alone
+
             checkify.check(~bad, f"{name}: {why}.")
         elif bool(bad):
             raise ValueError(f"{name}: {why}.")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
+import gc
 import os
 import platform
 from collections.abc import Callable
@@ -41,6 +43,8 @@ SAMPLED = 256  # sources of betweenness by default
 
 def run(args: argparse.Namespace, *, alone: bool) -> dict[str, Any]:
     """The report of a command; alone: in a process of its own, which caches programs on disk."""
+    if alone:
+        atexit.register(gc.freeze)  # else all that JAX made is searched for cycles at the end
     if alone and os.environ.get("JAXSPV_COMPILATION_CACHE") != "0":
         with contextlib.suppress(OSError):  # of a folder that cannot be written to
             enable_compilation_cache()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -130,7 +129,7 @@ class Timing:
     @property
     def median_ms(self) -> float:
         """The median of the runs after the first."""
-        return statistics.median(self.runs_ms)
+        return float(np.median(self.runs_ms))
 
 
 def timed(

@@ -12,7 +12,6 @@ import hashlib
 import os
 import pathlib
 import shutil
-import tarfile
 from typing import Any
 
 from .._core.eager.programs import caches
@@ -191,6 +190,8 @@ def _download(name: str, known: Dataset, path: pathlib.Path, progress: bool) -> 
 
 def _unpack(archive: pathlib.Path, path: pathlib.Path) -> None:
     """Writes the matrix of a SuiteSparse archive to `path` and deletes the archive."""
+    import tarfile  # for few files of those that are loaded
+
     member = f"{path.stem}/{path.stem}.mtx"
     try:
         with tarfile.open(archive) as opened, written_whole(path) as part:

@@ -56,7 +56,8 @@ def run() -> list[dict[str, Any]]:
 def child(*words: str, cache: str | None = None) -> dict[str, Any]:
     """What a process of its own prints in its last line."""
     more = {"JAX_COMPILATION_CACHE_DIR": cache} if cache else {}
-    environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+    others = "JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE"  # users have bytecode
+    environment = {k: v for k, v in os.environ.items() if k not in others}
     done = subprocess.run(
         [sys.executable, *words],
         cwd=ROOT,

@@ -114,14 +114,14 @@ def refuses(jaxpr: Any) -> str | None:
             reason = None if eqn.invars[0].aval.shape == () else name
         else:
             reason = None if name in ALONE else name
-        if any(np.ndim(v.val) for v in eqn.invars if is_literal(v)):
+        if any(np.ndim(v.val) for v in eqn.invars if _is_literal(v)):
             reason = reason or "an array constant"
         if reason is not None:
             return reason
     return None
 
 
-def is_literal(v: Any) -> bool:
+def _is_literal(v: Any) -> bool:
     """Whether an operand of an equation is a constant, not a variable."""
     return hasattr(v, "val")
 
@@ -142,7 +142,7 @@ def _evaluate(
     known |= dict(zip(jaxpr.invars, args, strict=True))
 
     def read(v):
-        if not is_literal(v):
+        if not _is_literal(v):
             return known[v]
         aval: Any = v.aval
         return jnp.asarray(v.val, aval.dtype)
@@ -212,7 +212,7 @@ def _key(jaxpr: Any) -> Any:
     number: dict[Any, int] = {}
 
     def name(v):
-        if is_literal(v):
+        if _is_literal(v):
             value = np.asarray(v.val)
             return "literal", str(v.aval), value.tobytes()
         return number.setdefault(v, len(number)), str(v.aval)

@@ -139,9 +139,6 @@ try:
     from .sharding.builders.shard import shard as shard
 finally:
     if _collects:
-        if _gc.get_freeze_count() < 1000:  # Python's own: what was made becomes old, unsearched
-            _gc.freeze()
-            _gc.unfreeze()
         _gc.enable()
 
 __version__ = "0.1.0"  # as in pyproject.toml; a test holds it

@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.core import ShapedArray
+from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from .derivatives import is_inexact, is_zero, jvp_of_perturbed, transpose_of_tangent, with_zeros
-from .eager.arrays import Primitive, as_array, as_operands, is_eager
+from .eager.arrays import as_array, as_operands, is_eager
 from .eager.programs import PROGRAMS
 from .forms import Call, Form, Plan, Table, Types, call_of, on_types, structs, types_of
 from .loops import alike, one_by_one, vmapped

@@ -17,21 +17,13 @@ jsp.bfs(G, 0), jsp.sssp(G, 0), jsp.pagerank(G), jsp.connected_components(A), jsp
 A @ x, x @ A, A @ A, A @ np.ones((A.shape[0], 2), np.float32), jsp.mxv(A, x, "min_plus")
 jsp.triangle_count(A), jsp.minimum_spanning_forest(A), jsp.greedy_color(A)
 jax.grad(lambda w: jsp.sssp(A.with_data(w), 0).distances.sum())(A.data)
-print(*[m for m in sys.modules if "pallas" in m])
+loaded = [m for m in sys.modules if m.startswith("pallas_kernels.") or "experimental.pallas" in m]
+print(*loaded)
 jsp.explain("mxv", A, x)
 assert "pallas_kernels.products.spmv" in sys.modules
 """
 LIGHT = "layouts", "layouts.adjacency", "layouts.lengths", "layouts.ragged", "layouts.sliced_rows"
 LIGHT += "simt", "simt.device", "sssp", "sssp.widths"
-COLLECTED = """
-import gc, sys
-kept = [[] for _ in range(2000)]
-if sys.argv[1] == "frozen":
-    gc.freeze()
-import jaxspv
-assert gc.isenabled()
-assert (gc.get_freeze_count() > 2000) == (sys.argv[1] == "frozen")
-"""
 
 
 @pytest.mark.fast
@@ -43,13 +35,4 @@ def test_a_cpu_imports_no_kernel():
         [sys.executable, "-c", CALLS], capture_output=True, text=True, env=env, check=False
     )
     assert done.returncode == 0, done.stderr
-    allowed = {"pallas_kernels", *(f"pallas_kernels.{name}" for name in LIGHT)}
-    assert set(done.stdout.split()) <= allowed
-
-
-@pytest.mark.parametrize("before", ["frozen", "unfrozen"])
-def test_an_import_leaves_the_collector_as_it_was(before):
-    done = subprocess.run(
-        [sys.executable, "-c", COLLECTED, before], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) <= {f"pallas_kernels.{name}" for name in LIGHT}

@@ -7,19 +7,16 @@ import functools
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.backend import backends
+from jax.extend.core import Primitive
 
 from ..pytree import VALUES, is_concrete
-
-if TYPE_CHECKING:
-    from jax.extend.core import Primitive
-else:
-    Primitive = type(lax.add_p)  # importing `jax.extend` imports Pallas
 
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 ALIGNED = 64  # bytes: memory that XLA shares begins at a multiple
@@ -306,9 +303,7 @@ def on_accelerator(*arrays: Any) -> bool:
 
 @functools.cache
 def _only_cpus() -> bool:
-    # They are JAX's default where there is nothing else, or where the user names them first.
-    named: Any = jax.config.jax_platforms  # pyright: ignore[reportAttributeAccessIssue]
-    return jax.default_backend() == "cpu" and "," not in (named or "")
+    return set(backends()) == {"cpu"}
 
 
 @functools.cache

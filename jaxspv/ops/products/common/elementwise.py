@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import eval_jaxpr
+from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
 from ...._core.loops import alike, axes_of
 
@@ -60,7 +60,7 @@ class Elementwise:
         leaves = jax.tree.leaves(args)
         if axes_of([*captured, *leaves]):
             return _evaluate(self.jaxpr, captured, leaves, as_traced=True)
-        (out,) = eval_jaxpr(self.jaxpr, captured, *leaves)
+        (out,) = jaxpr_as_fun(ClosedJaxpr(self.jaxpr, tuple(captured)))(*leaves)
         return out
 
     @property
@@ -114,16 +114,11 @@ def refuses(jaxpr: Any) -> str | None:
             reason = None if eqn.invars[0].aval.shape == () else name
         else:
             reason = None if name in ALONE else name
-        if any(np.ndim(v.val) for v in eqn.invars if _is_literal(v)):
+        if any(isinstance(v, Literal) and np.ndim(v.val) for v in eqn.invars):
             reason = reason or "an array constant"
         if reason is not None:
             return reason
     return None
-
-
-def _is_literal(v: Any) -> bool:
-    """Whether an operand of an equation is a constant, not a variable."""
-    return hasattr(v, "val")
 
 
 def _evaluate(
@@ -142,7 +137,7 @@ def _evaluate(
     known |= dict(zip(jaxpr.invars, args, strict=True))
 
     def read(v):
-        if not _is_literal(v):
+        if not isinstance(v, Literal):
             return known[v]
         aval: Any = v.aval
         return jnp.asarray(v.val, aval.dtype)
@@ -195,7 +190,7 @@ def _pulled(jaxpr: Any) -> Any:
             given = iter(parts)
             full = [next(given) if on else v for v, on in zip(values, live, strict=True)]
             consts, args = full[: len(jaxpr.constvars)], full[len(jaxpr.constvars) :]
-            return eval_jaxpr(jaxpr, consts, *args)[0]
+            return jaxpr_as_fun(ClosedJaxpr(jaxpr, tuple(consts)))(*args)[0]
 
         parts = [v for v, on in zip(values, live, strict=True) if on]
         return jax.vjp(fn, *parts)[1](cotangent)
@@ -212,7 +207,7 @@ def _key(jaxpr: Any) -> Any:
     number: dict[Any, int] = {}
 
     def name(v):
-        if _is_literal(v):
+        if isinstance(v, Literal):
             value = np.asarray(v.val)
             return "literal", str(v.aval), value.tobytes()
         return number.setdefault(v, len(number)), str(v.aval)

@@ -18,14 +18,13 @@ class CustomBuildHook(BuildHookInterface):
         build = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(build)
         editable = version == "editable"
+        elsewhere = bool(os.environ.get("JAXSPV_REQUIRE_NATIVE"))  # a wheel for other machines
         try:
-            if editable:
-                made = [build.build(folder, build.supported()[0])]
-            else:
-                into = pathlib.Path(tempfile.mkdtemp())
-                made = [build.build(into, extra) for extra in build.extensions()]
+            into = folder if editable else pathlib.Path(tempfile.mkdtemp())
+            wanted = build.extensions() if elsewhere else build.supported()[:1]
+            made = [build.build(into, extra) for extra in wanted]
         except build.NoCompiler as why:
-            if os.environ.get("JAXSPV_REQUIRE_NATIVE"):  # where wheels are made
+            if elsewhere:
                 raise
             self.app.display_warning(f"jaxspv is built without its C++ kernels: {why}")
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -10,7 +11,7 @@ from jax import Array
 
 from ..shapes import Int, Shaped
 
-METHODS = {  # of SciPy's sparse arrays A -> what does the same
+METHODS = {  # of matrices A of SciPy, python-graphblas and PyTorch -> what does the same
     "argmax": "`A.todense().argmax()`",
     "argmin": "`A.todense().argmin()`",
     "col": "`A.rowcol()[1]`",
@@ -20,6 +21,8 @@ METHODS = {  # of SciPy's sparse arrays A -> what does the same
     "count_nonzero": "`(A != 0).sum()`, or `A.nnz` for the number of entries",
     "eliminate_zeros": "`jsp.select(A, jsp.operators.valuene, 0)`",
     "H": "`jsp.apply(A.T, jnp.conj)`",
+    "S": "`jsp.structure(A)`",
+    "V": "the mask `A` itself",
     "getcol": "`A[:, j]`",
     "getnnz": "`A.nnz`",
     "getrow": "`A[i]`",
@@ -28,18 +31,26 @@ METHODS = {  # of SciPy's sparse arrays A -> what does the same
     "imag": "`A.with_data(A.data.imag)`",
     "maximum": "`jsp.ewise_union(A, B, jsp.operators.max)`",
     "minimum": "`jsp.ewise_union(A, B, jsp.operators.min)`",
+    "ncols": "`A.shape[1]`",
+    "nrows": "`A.shape[0]`",
+    "nvals": "`A.nnz`",
     "real": "`A.with_data(A.data.real)`",
+    "reduce_columnwise": "`jsp.reduce(A, monoid, axis=0)`",
+    "reduce_rowwise": "`jsp.reduce(A, monoid, axis=1)`",
     "reshape": "`jsp.from_scipy(A.to_scipy().reshape(...))`",
     "resize": "`jsp.graphblas.resize`",
     "row": "`A.rowcol()[0]`",
     "sum_duplicates": "`jsp.graphblas.build` when the matrix is made",
+    "to_dense": "`A.todense()`",
     "tobsr": '`A.asformat("tiled")`',
     "todia": "`A.to_scipy().todia()`",
     "todok": "`A.to_scipy().todok()`",
     "tolil": "`A.to_scipy().tolil()`",
     "trace": "`A.diagonal().sum()`",
 }
-FUNCTIONS = {  # of scipy.sparse -> what does the same
+EVERY_PAIR = "`jsp.all_pairs_shortest_path_length(A, weighted=True)`"
+SOLVER = "`jax.scipy.sparse.linalg.cg(lambda x: A @ x, b)`"
+FUNCTIONS = {  # of SciPy and NetworkX -> what does the same
     "csr_array": "`jsp.from_scipy`, `jsp.from_edges` or `jsp.CSR`",
     "csc_array": "`jsp.from_scipy`, `jsp.from_edges` or `jsp.CSC`",
     "coo_array": "`jsp.from_edges` or `jsp.COO`",
@@ -47,7 +58,16 @@ FUNCTIONS = {  # of scipy.sparse -> what does the same
     "issparse": "`isinstance(A, jsp.CSR)`",
     "tril": "`jsp.select(A, jsp.operators.tril)`",
     "triu": "`jsp.select(A, jsp.operators.triu)`",
+    "degree": "`jnp.diff(A.indptr)`",
+    "degree_centrality": "`jnp.diff(A.indptr) / (n - 1)`",
+    "is_connected": "`jsp.connected_components(A).count == 1`",
+    "laplacian": "`jsp.diag(A.sum(axis=1)) - A`",
+    "lobpcg": "`jax.experimental.sparse.linalg.lobpcg_standard(lambda X: A @ X, X)`",
 }
+FUNCTIONS |= dict.fromkeys(("floyd_warshall", "johnson"), EVERY_PAIR)
+FUNCTIONS |= dict.fromkeys(("cg", "solve", "spsolve"), SOLVER)
+FUNCTIONS |= dict.fromkeys(("binary", "unary"), "`jsp.operators`")
+FUNCTIONS |= dict.fromkeys(("center", "periphery", "radius"), "`jsp.eccentricity`")
 FUNCTIONS |= dict.fromkeys(("eye", "eye_array", "identity"), "`jsp.diag(jnp.ones(n))`")
 FUNCTIONS |= dict.fromkeys(("random", "random_array"), "`jsp.generators.erdos_renyi`")
 FUNCTIONS |= {
@@ -65,7 +85,11 @@ def method(name: str) -> str:
     """The end of the message that a matrix has no such method."""
     if name in ELEMENTWISE:
         return f"; use `jsp.apply(A, jnp.{name})`"
-    return f"; use {METHODS[name]}" if name in METHODS else ""
+    known = METHODS.get(name) or FUNCTIONS.get(name)
+    public = vars(sys.modules[__name__.split(".")[0]])
+    if known is None and not name.startswith("_") and callable(public.get(name)):
+        known = f"the function `jsp.{name}`"
+    return f"; use {known}" if known else ""
 
 
 COMPARED = (np.ndarray, np.generic, jax.Array, bool, int, float, complex)

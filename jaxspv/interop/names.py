@@ -32,7 +32,6 @@ FAMILIAR = {  # name in NetworkX, SciPy, LAGraph, python-graphblas or PyG -> nam
     "coalesce": "from_edges",
     "diags_array": "diag",
     "dijkstra": "sssp",
-    "floyd_warshall": "all_pairs_shortest_path_length",
     "from_coo": "from_edges",
     "from_pandas": "io.from_table",
     "from_pandas_edgelist": "io.from_table",

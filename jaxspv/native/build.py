@@ -13,6 +13,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
@@ -104,15 +105,20 @@ def cache_folder() -> pathlib.Path:
 def library() -> pathlib.Path:
     """The library of these sources: the installed one; in a checkout one that is compiled once.
 
+    Python that is started in a checkout imports its package, and takes the library that `pip
+    install .` put into the environment.
+
     Raises:
         NoCompiler: there is none, and none can be made; says why.
     """
+    installed = pathlib.Path(sysconfig.get_path("platlib"), "jaxspv", "native")
     for extra in supported():
-        for folder in (HERE, cache_folder()):
+        for folder in (HERE, installed, cache_folder()):
             if (folder / filename(extra)).exists():
                 return folder / filename(extra)
     if not (HERE.parent.parent / "pyproject.toml").exists():  # no checkout, an installation
-        raise NoCompiler("jaxspv was installed without a C++ compiler; install it again with one")
+        why = "the installation has no library for this processor"
+        raise NoCompiler(f"{why}; install jaxspv again where there is a C++ compiler")
     if compiler() is None or os.name != "posix":
         raise NoCompiler("no C++ compiler was found (g++, clang++, c++ or $CXX)")
     import fcntl

@@ -124,3 +124,14 @@ def test_the_sources_are_read_once(monkeypatch):
     for _ in range(2):
         build.library()
     assert 0 < len(read) <= len(build.sources()) * len(build.supported())
+
+
+def test_a_checkout_takes_the_library_that_pip_installed(monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "HERE", tmp_path / "checkout/jaxspv/native")
+    monkeypatch.setattr(build, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(build.sysconfig, "get_path", lambda _: str(tmp_path))
+    monkeypatch.setattr(build, "filename", lambda extra: f"kernels-{len(extra)}.so")
+    installed = tmp_path / "jaxspv/native" / build.filename(build.supported()[0])
+    installed.parent.mkdir(parents=True)
+    installed.touch()
+    assert build.library() == installed

@@ -4,6 +4,7 @@ import inspect
 import operator
 
 import jax.numpy as jnp
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.fast
         ("Matrix", "did you mean `jsp.from_edges`?"),
         ("subgraph", "did you mean `jsp.extract`?"),
         ("yen", "did you mean `jsp.k_shortest_paths`?"),
+        ("floyd_warshall", "use `jsp.all_pairs_shortest_path_length(A, weighted=True)`"),
         ("bmat", "use `jsp.from_scipy(scipy.sparse.bmat(...))`"),
         ("format", "has no attribute 'format'"),
     ],
@@ -109,6 +111,31 @@ def test_suggestions_for_methods_of_scipy_do_what_they_do_there():
         want = getattr(S, name)(*arguments)
         dense = [v.toarray() if hasattr(v, "toarray") else v for v in (got, want)]
         np.testing.assert_allclose(*dense, rtol=1e-6, err_msg=name)
+
+
+def test_suggestions_for_names_of_other_libraries_do_what_they_do_there():
+    A = jsp.read_mtx(jsp.bundled("karate"))
+    S = A.to_scipy()
+    graph = nx.from_scipy_sparse_array(S)
+    scope = {"jsp": jsp, "jnp": jnp, "A": A, "n": A.shape[0]}
+
+    def meant(place, name):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'; use `") as said:
+            getattr(place, name)
+        return eval(str(said.value).split("`")[1], scope)
+
+    assert meant(A, "nvals") == S.nnz and meant(A, "nrows") == meant(A, "ncols") == 34
+    np.testing.assert_array_equal(meant(A, "to_dense"), S.toarray())
+    laplacian = scipy.sparse.csgraph.laplacian(S).toarray()
+    np.testing.assert_array_equal(meant(jsp, "laplacian").todense(), laplacian)
+    distances = scipy.sparse.csgraph.floyd_warshall(S)
+    np.testing.assert_array_equal(meant(jsp, "floyd_warshall").lengths, distances)
+    assert bool(meant(jsp, "is_connected")) == nx.is_connected(graph)
+    central = list(nx.degree_centrality(graph).values())
+    np.testing.assert_allclose(meant(jsp, "degree_centrality"), central, rtol=1e-6)
+    with pytest.raises(AttributeError, match="use the function `jsp.mxm`"):
+        A.mxm  # noqa: B018
+    assert not hasattr(A, "_repr_png_") and not hasattr(A, "nothing")
 
 
 def test_scipy_takes_a_matrix_as_a_linear_operator():

@@ -129,7 +129,11 @@ def to_networkx(
     >>> list(jsp.to_networkx(A, jsp.Labels("abc")).edges(data="weight"))
     [('a', 'b', 2.0), ('b', 'c', 3.0)]
     """
-    import networkx as nx
+    try:
+        import networkx as nx
+    except ImportError as error:
+        how = "python -m pip install 'jaxspv[networkx]'"
+        raise ImportError(f"`to_networkx` needs networkx, which is not installed: {how}") from error
 
     names, tails, heads, values = edges_of(A, labels, directed)
     graph = nx.DiGraph() if directed else nx.Graph()

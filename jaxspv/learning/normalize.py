@@ -59,8 +59,12 @@ def normalize(A: Any, mode: Literal["sym", "gcn", "row", "col"] = "sym") -> Any:
     if mode == "gcn" and A.shape[0] != A.shape[1]:
         raise ValueError(f"`A` must be square for `mode='gcn'`; got shape {A.shape}.")
     A = A if jnp.issubdtype(A.dtype, jnp.inexact) else A.astype(jnp.result_type(float))
+    return one_program(_normalized, A, mode=mode)
+
+
+def _normalized(A: Any, mode: str) -> Any:
     dtype, (row, col) = A.dtype, A.rowcol()
-    A = A.with_data(one_program(_with_finite_sums, in_float32(A.data), row < A.shape[0]))
+    A = A.with_data(_with_finite_sums(in_float32(A.data), row < A.shape[0]))
     wide = jnp.promote_types(A.dtype, jnp.float32)  # sums multiplied in half precision overflow
     one = jnp.ones((), wide)
     left = one if mode == "col" else take(aggregate(A, axis=1), row).astype(wide)

@@ -1,5 +1,7 @@
 """Names of vertices: tables and NetworkX graphs in, results and NetworkX graphs out."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import networkx as nx
@@ -159,3 +161,9 @@ A = jsp.from_edges([0], [1], shape=(2, 2))
 def test_bad_input(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_without_networkx_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ImportError, match=r"jaxspv\[networkx\]"):
+        jsp.to_networkx(jsp.from_edges([0], [1]))

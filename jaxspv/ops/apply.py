@@ -52,8 +52,8 @@ def apply(
 
     Args:
         A: matrix, SparseVector, or dense vector.
-        op: UnaryOp, BinaryOp, IndexUnaryOp, or a function of one array (of two with `left` or
-            `right`).
+        op: UnaryOp, BinaryOp, IndexUnaryOp, its name, or a function of one array (of two with
+            `left` or `right`).
         left, right: the scalar, at most one of them.
         thunk: the scalar of an IndexUnaryOp.
         mask, accum, out, replace, nse: as in `ewise_add`; the capacity is that of A.
@@ -88,6 +88,7 @@ def bound(op: Any, left: Any, right: Any, thunk: Any, A: Any) -> tuple[Any, Any,
     if left is not None and right is not None:
         raise ValueError("at most one of `left` and `right` may be given; got both.")
     side = "left" if left is not None else "right" if right is not None else None
+    op = getattr(operators, op, op) if isinstance(op, str) else op
     if isinstance(op, Monoid):
         op = op.op
     if isinstance(op, BinaryOp) and side is None:

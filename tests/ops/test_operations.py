@@ -108,6 +108,8 @@ def test_values_of_a_csc_stay_at_their_places():
     slope = jsp.grad(lambda M: jnp.sum((M * M).todense() * column))(M)
     results = (
         (-M, -DENSE),
+        (jsp.apply(M, "ainv"), -DENSE),
+        (jsp.apply(M, "rowindex", thunk=1), np.where(DENSE != 0, [[1], [2], [3]], 0)),
         (jsp.apply(M, operators.rowindex, thunk=1), np.where(DENSE != 0, [[1], [2], [3]], 0)),
         (jsp.apply(M, operators.ainv, mask=OTHER != 0), np.where(OTHER != 0, -DENSE, 0)),
         (jsp.apply(M, operators.ainv, out=N, accum=operators.plus), OTHER - DENSE),

@@ -52,6 +52,8 @@ class Mask:
     def allowed(self) -> Bool[Array, "*shape"]:
         """A dense boolean array: True where the result may be written. O(size)."""
         if hasattr(self.source, "todense"):
+            if self.structural and len(self.shape) == 1:
+                return self.source.structure(complement=self.complement)
             if self.structural:
                 true = jnp.ones(self.source.nse, bool)
                 inside = dataclasses.replace(self.source, data=true).todense(False)

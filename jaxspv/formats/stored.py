@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._core.eager.arrays import array_of, is_eager, on_accelerator, to_device, zeros
+from .._core.eager.arrays import NUMPY, array_of, is_eager, on_accelerator, to_device, zeros
 from .._core.html import card, pattern
 from .._core.indices import INT32, INT64, index_dtype_for, with_index_dtype, with_pattern
 from .._core.pytree import describe, is_concrete
@@ -23,7 +23,6 @@ from .methods import SciPyMethods
 from .tuples import Tuples
 
 NUMBERS = {bool, int, float, complex}
-NUMPY = np.ndarray, np.generic
 
 
 def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:

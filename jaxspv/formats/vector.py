@@ -30,8 +30,10 @@ from .._core.indices import (
     with_pattern,
     within,
 )
+from .._core.operation import Operation, typed
 from .._core.pytree import is_concrete, pytree_dataclass, static
 from ..algebra.monoids import as_monoid, plus
+from ..native import bind
 from ..shapes import Bool, Indices, Int, Number, Shaped, Values, Vector
 from .invariants import check, of_list
 from .stored import Stored, as_values, first_slots, in_slots
@@ -42,6 +44,25 @@ def _dense(x: SparseVector, fill: Any) -> Array:
     """Eagerly one program."""
     x = x if x.unique else x.canonical()
     return jnp.full(x.shape, fill, x.dtype).at[x.indices].set(x.data, mode="drop")
+
+
+marks = Operation("marks", internal=True)
+"""`marks(places, extent=, complement=)`: (extent,) bool, true where listed, or everywhere else."""
+marks.types = lambda places, *, extent, complement: typed(bool, extent)
+
+
+def _not_marked_in_cpp(places, **static) -> str | None:
+    return bind.refused() if places.dtype == jnp.int32 else "its kernel needs int32 indices"
+
+
+@marks.register("native", backend="cpu", refuse=_not_marked_in_cpp)
+def _marked_in_cpp(places: Array, *, extent: int, complement: bool) -> Array:
+    return bind.call("marks", typed(bool, extent), places, complement=complement)
+
+
+@marks.register("scatter")
+def _scattered(places: Array, *, extent: int, complement: bool) -> Array:
+    return jnp.full(extent, complement).at[places].set(not complement, mode="drop")
 
 
 @pytree_dataclass
@@ -81,9 +102,9 @@ class SparseVector(Stored):
         """A dense (n,) array; missing entries become `fill`, which the dtype must hold."""
         return _dense(with_pattern(self), fitting("fill", fill, self.dtype))
 
-    def structure(self) -> Bool[Array, " n"]:
-        """(n,) bool: which entries are stored."""
-        return jnp.zeros(self.shape, bool).at[with_pattern(self).indices].set(True, mode="drop")
+    def structure(self, *, complement: bool = False) -> Bool[Array, " n"]:
+        """(n,) bool: which entries are stored; with `complement`, which are not."""
+        return marks(with_pattern(self).indices, extent=self.shape[0], complement=complement)
 
     def check_invariants(self) -> SparseVector:
         return check(self, ("indices", "count"), of_list)

@@ -21,5 +21,6 @@ static bool element_wise(Team& team, Rectangle a, Entries<const T> x, Rectangle 
 JAXSPV_SERVES(unite, "", unite)
 JAXSPV_SERVES(lower_bounds, "", lower_bounds)
 JAXSPV_SERVES(chosen_slots, "", chosen_slots)
+JAXSPV_SERVES(marks, "complement", marks)
 JAXSPV_SERVES(keep, "rows columns", JAXSPV_NUMBERS(keep), keep<uint8_t>)
 JAXSPV_SERVES(merge, "op union defaults", JAXSPV_NUMBERS(element_wise), element_wise<uint8_t>)

@@ -79,6 +79,13 @@ inline int32_t chosen_slots(List<const uint8_t> chosen, List<int32_t> slots) {
   return int32_t(count);
 }
 
+// The places that are listed, or all others.
+inline void marks(List<const int32_t> places, bool complement, List<uint8_t> marked) {
+  std::fill(marked + 0, marked.end(), uint8_t(complement));
+  for (int64_t k = 0; k < places.size; ++k)
+    if (places[k] >= 0 && places[k] < marked.size) marked[places[k]] = !complement;
+}
+
 // The entries that are chosen, behind them the extents as keys and zeros as values; how many fit;
 // returns `overflow`, or whether there are more.
 template <class T>

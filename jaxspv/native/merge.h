@@ -7,7 +7,7 @@
 
 namespace jaxspv {
 
-// f(op) for the operator of a number in merge.py; sums and products of integers wrap.
+// f(op) for the operator of a number in ewise.py; sums and products of integers wrap.
 template <class T, class F>
 void with_operator(int64_t number, const F& f) {
   switch (number) {
@@ -15,6 +15,10 @@ void with_operator(int64_t number, const F& f) {
     case 1: return f([](T a, T b) { return wrapping_sum(a, std::is_integral_v<T> ? wrapping_product(b, T(-1)) : T(-b)); });
     case 2: return f([](T a, T b) { return wrapping_product(a, b); });
     case 3: return f([](T a, T b) { return a <= b || a != a ? a : b; });
+    case 5: return f([](T a, T) { return a; });
+    case 6: return f([](T, T b) { return b; });
+    case 7:
+      if constexpr (std::is_floating_point_v<T>) return f([](T a, T b) { return a / b; });
     default: return f([](T a, T b) { return a >= b || a != a ? a : b; });
   }
 }

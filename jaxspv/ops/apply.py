@@ -198,7 +198,7 @@ def select(
     """
     A = operand("A", A)
     op = _predicate(op)
-    if op in operators.INDEX_UNARY:  # functions of yours may take arrays
+    if type(thunk) not in (int, float) and op in operators.INDEX_UNARY:  # yours may take arrays
         single("thunk", thunk)
     op, thunk, _ = _in_dtype(op, thunk, None, A)
     options = Options(mask, accum, out, replace, nse)

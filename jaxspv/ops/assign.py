@@ -15,9 +15,11 @@ from jax import Array
 
 from .._core.eager.arrays import to_device
 from .._core.forms import overloadable
+from ..algebra.operators import second
 from ..formats import base
 from ..formats.stored import Stored
 from ..shapes import Allowed, Number, Operand, Places
+from .ewise import join, slots_for
 from .write_rule.call import (
     Dense,
     Options,
@@ -28,7 +30,7 @@ from .write_rule.call import (
     number,
     operand,
 )
-from .write_rule.entries import Entries, entries_of, keep, sort_entries, spread
+from .write_rule.entries import Entries, entries_of, keep, sort_entries, spread, stored
 from .write_rule.index import (
     Index,
     as_indices,
@@ -147,7 +149,9 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
     if mask is not None and tuple(mask.shape) not in [tuple(s) for s in fits]:
         wanted = " or ".join(str(tuple(s)) for s in fits)
         raise ValueError(f"`mask` must have shape {wanted}; got {tuple(mask.shape)}.")
-    operands = (C, value, to_device(indices), mask, as_accum(options.accum))
+    if any(x.values is not None for x in indices):
+        indices = to_device(indices)
+    operands = (C, value, indices, mask, as_accum(options.accum))
     static = {"sub": sub, "scalar": scalar, "replace": bool(options.replace)}
     how = {"static": static, "format": format_of(C), "dense": is_dense(C)}
     return call(_assign, operands, Options(nse=options.nse), **how)
@@ -236,11 +240,18 @@ def _assign(C, value, indices, mask, accum, *, sub, scalar, replace) -> Dense | 
     else:
         t = _placed(value, indices, c.shape)
     t = cast(t, c.data.dtype) if accum is None else t
+    if scalar and accum is None and not (sub or line or replace) and _lists_places(mask):
+        T = stored(t, format_of(C))  # at just the places of the region that the mask allows
+        return join(C, T, second, places="either", slots=slots_for(C, T, "either"))
     c = dataclasses.replace(c, overflow=c.overflow | t.overflow)
     scope = region if sub else of_line if line else None
     by_mask = None if mask is None else allowed
     e = merge(c, t, by_mask, accum, replace, None, region, scope)
     return Dense(spread(e)[0]) if is_dense(C) else e
+
+
+def _lists_places(mask: Any) -> bool:
+    return mask is not None and not mask.complement and isinstance(mask.source, Stored)
 
 
 def _inside(indices: Sequence[Index], keys: Sequence[Array]) -> Array:
@@ -271,14 +282,15 @@ def _in_order(e: Entries, indices) -> Entries:
 
 def _scalar_entries(value, indices, c: Entries, mask: Any, sub: bool, line: bool) -> Entries:
     """A scalar at every place of the region, or with a sparse mask only at the mask's places."""
-    if mask is not None and not mask.complement and not line and isinstance(mask.source, Stored):
+    if _lists_places(mask) and not line:
         e = entries_of(mask.source)
         if not mask.structural:
             e = keep(e, e.valid() & e.data.astype(bool))
         e = e.with_data(jnp.broadcast_to(value, (e.nse,)))
         if sub:
             return _placed(e, indices, c.shape)
-        return keep(e, e.valid() & _inside(indices, e.keys))
+        whole = all(index.whole for index in indices)
+        return e if whole else keep(e, e.valid() & _inside(indices, e.keys))
     sizes = [index.size for index in indices]
     total = math.prod(sizes)
     c = c.holding(total)

@@ -15,8 +15,19 @@ from .._core.forms import overloadable
 from .._core.indices import Keys, eager_capacity, index_dtype_for, with_index_dtype
 from .._core.operation import Operation, typed
 from ..algebra.monoids import Monoid
-from ..algebra.operators import BinaryOp, as_binary, maximum, minimum, minus, plus, times
-from ..formats import CSR
+from ..algebra.operators import (
+    BinaryOp,
+    as_binary,
+    first,
+    maximum,
+    minimum,
+    minus,
+    plus,
+    second,
+    times,
+    truediv,
+)
+from ..formats.vector import SparseVector
 from ..native import bind
 from ..native.codes import DTYPES
 from ..shapes import Allowed, Number, Operand
@@ -35,7 +46,7 @@ from .write_rule.entries import (
     union,
 )
 
-OPERATORS = plus, minus, times, minimum, maximum  # of merge.h, in the order of their numbers
+OPERATORS = plus, minus, times, minimum, maximum, first, second, truediv  # numbered in merge.h
 Places = Literal["either", "defaults", "both"]
 
 
@@ -200,50 +211,66 @@ def join(A: Any, B: Any, op: BinaryOp, *defaults: Any, places: Places, slots: in
 
 
 def _by_rows(A: Any, B: Any, op: BinaryOp, places: Places, slots: int, *defaults: Array) -> Any:
-    """The same for two CSR or two CSC of one dtype and a common operator; else None."""
+    """The same for two CSR, two CSC or two vectors of one dtype and a common operator; else
+    None."""
     number = next((k for k, o in enumerate(OPERATORS) if (o.fn, o.name) == (op.fn, op.name)), None)
-    if number is None or not (is_plain(A) and is_plain(B) and A.format == B.format != "coo"):
+    vectors = A.ndim == 1 and isinstance(A, SparseVector) and isinstance(B, SparseVector)
+    alike = is_plain(A) and is_plain(B) and A.format == B.format != "coo"
+    if number is None or not (vectors or alike):
         return None
     if A.entry_shape or B.entry_shape or A.dtype != B.dtype or A.dtype.name not in DTYPES:
         return None
     least = min(A.nse, B.nse) if places == "both" else A.nse + B.nse
+    if vectors:
+        slots = least if places == "both" else min(least, *A.shape)
     most = max(slots, least)  # as many as C++ may write
     if (A.dtype == bool and op is minus) or most >= 2**31:
         return None
+    if op is truediv and not jnp.issubdtype(A.dtype, jnp.floating):
+        return None
     if index_dtype_for(A, B, sizes=(slots,)) != jnp.int32:
         return None
-    rows = [with_index_dtype(M if M.format == "csr" else M.T, jnp.int32) for M in (A, B)]
+    rows = [M.canonical() if vectors else M if M.format == "csr" else M.T for M in (A, B)]
+    rows = [with_index_dtype(M, jnp.int32) for M in rows]
     zero = jnp.zeros((), A.dtype)
     how = {"op": number, "places": places, "slots": most}
-    indptr, indices, data, overflow = merge_rows(*rows, *(defaults or (zero, zero)), **how)
-    return type(A)(data[:slots], indices[:slots], indptr, overflow, A.shape)
+    ends, indices, data, overflow = merge_rows(*rows, *(defaults or (zero, zero)), **how)
+    return type(A)(data[:slots], indices[:slots], ends, overflow, A.shape)
 
 
-def _types(A: CSR, B: CSR, *defaults: Array, op: int, places: Places, slots: int) -> Any:
-    pattern = typed(jnp.int32, A.shape[0] + 1), typed(jnp.int32, slots)
-    return *pattern, typed(A.dtype, slots), typed(bool)
+def _types(A: Any, B: Any, *defaults: Array, op: int, places: Places, slots: int) -> Any:
+    ends = typed(jnp.int32) if A.ndim == 1 else typed(jnp.int32, A.shape[0] + 1)
+    return ends, typed(jnp.int32, slots), typed(A.dtype, slots), typed(bool)
 
 
 merge_rows = Operation("merge of rows", tangent="definition", types=_types, internal=True)
 """`merge_rows(A, B, no_a, no_b, op=, places=, slots=)`: (indptr, indices, data, overflow) of an
-operator's number on two CSR in order: at the places of both, where what one lacks leaves the entry
-of the other ("either") or has a default ("defaults"); or at those that "both" have."""
+operator's number on two CSR in order, (count, ...) on two vectors: at the places of both, where
+what one lacks leaves the entry of the other ("either") or has a default ("defaults"); or at those
+that "both" have."""
 
 
 @merge_rows.register("native", backend="cpu", refuse=bind.refused)
-def _in_cpp(A: CSR, B: CSR, *defaults: Array, op: int, places: Places, slots: int) -> Any:
+def _in_cpp(A: Any, B: Any, *defaults: Array, op: int, places: Places, slots: int) -> Any:
     types = _types(A, B, op=op, places=places, slots=slots)
-    arrays = [v for M in (A, B) for v in (M.indptr, M.indices, M.data)]
+    vectors = A.ndim == 1  # as matrices of one row
+
+    def ends(M):
+        return jnp.stack([jnp.zeros_like(M.count), M.count]) if vectors else M.indptr
+
+    arrays = [v for M in (A, B) for v in (ends(M), M.indices, M.data)]
     operands = *arrays, *defaults, A.overflow, B.overflow
     kind = {"union": places != "both", "defaults": places == "defaults"}
-    return bind.call("merge", types, *operands, columns=A.shape[1], op=op, **kind)
+    types = (typed(jnp.int32, 2), *types[1:]) if vectors else types
+    found = bind.call("merge", types, *operands, columns=A.shape[-1], op=op, **kind)
+    return (found[0][1], *found[1:]) if vectors else found
 
 
 @merge_rows.register("slots")
-def _by_slots(A: CSR, B: CSR, *defaults: Array, op: int, places: Places, slots: int) -> Any:
+def _by_slots(A: Any, B: Any, *defaults: Array, op: int, places: Places, slots: int) -> Any:
     given = defaults if places == "defaults" else ()
     C = stored(fitted(_by_places(A, B, OPERATORS[op], places, *given), slots), "csr")
-    return C.indptr, C.indices, C.data, C.overflow
+    return C.count if A.ndim == 1 else C.indptr, C.indices, C.data, C.overflow
 
 
 def _by_places(A: Any, B: Any, op: BinaryOp, places: Places, *defaults: Array) -> Entries:

@@ -252,6 +252,10 @@ bool entries_of_keys(Case& c) {
     if ((chosen[i] = uint8_t(c.in(0, 1)))) want.push_back(int32_t(i));
   CHECK(chosen_slots(list(std::as_const(chosen)), list(got)) == int64_t(want.size()))
   for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == (i < want.size() ? want[i] : int32_t(chosen.size())))
+  std::vector<uint8_t> marked(c.in(0, 70));
+  const uint8_t others = uint8_t(c.in(0, 1));
+  marks(list(std::as_const(want)), others, list(marked));
+  for (size_t i = 0; i < marked.size(); ++i) CHECK(marked[i] == (others ^ (i < chosen.size() && chosen[i])))
   chosen.resize(a.size(), 0);
   std::vector<int32_t> major(c.in(0, 50)), minor(major.size());
   std::vector<double> kept(major.size()), values;

@@ -277,6 +277,9 @@ OPERATORS = {
     "times": np.multiply,
     "min": np.minimum,
     "max": np.maximum,
+    "first": lambda x, y: x,
+    "second": lambda x, y: y,
+    "truediv": np.divide,
 }
 
 
@@ -291,8 +294,8 @@ def _merged(rule, op, A, B):
 @pytest.mark.parametrize("rule", ["add", "union", "mult"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, bool], ids=lambda d: d.__name__)
 def test_rows_are_merged(rule, op, dtype):
-    if dtype is bool and op == "minus":
-        pytest.skip("NumPy has no difference of booleans")
+    if (dtype is bool and op == "minus") or (dtype is not np.float32 and op == "truediv"):
+        pytest.skip("no difference of booleans in NumPy, no division of integers in C++")
     (A, a), (B, b) = (_matrix(seed, dtype, (7, N)) for seed in (5, 6))
     in_a, in_b = _pattern(A), _pattern(B)
     lack_a, lack_b = np.asarray(2, dtype), np.asarray(3, dtype)
@@ -308,6 +311,14 @@ def test_rows_are_merged(rule, op, dtype):
         D = jax.jit(_merged, static_argnums=(0, 1))(rule, op, X, Y)
         assert D.nse == (min(A.nse, B.nse) if rule == "mult" else min(A.nse + B.nse, 7 * N))
         np.testing.assert_array_equal(D.todense(), C.todense())
+    x, y = (jsp.vector_from_dense(jnp.asarray(v[0]), nse=N + 3) for v in (a, b))
+    for run in (_merged, jax.jit(_merged, static_argnums=(0, 1))):
+        z = run(rule, op, x, y)
+        assert z.dtype == dtype and int(z.count) == places[0].sum()
+        z.check_invariants()
+        np.testing.assert_array_equal(z.structure(), places[0])
+        np.testing.assert_array_equal(z.structure(complement=True), ~places[0])
+        np.testing.assert_array_equal(z.todense(), np.where(places, want, 0)[0])
 
 
 def test_merged_rows_keep_nan_and_signs_of_zero():
@@ -325,7 +336,7 @@ def test_merged_rows_keep_nan_and_signs_of_zero():
 
 
 @pytest.mark.parametrize("rule", ["add", "union", "mult"])
-@pytest.mark.parametrize("op", ["plus", "minus", "times", "min"])
+@pytest.mark.parametrize("op", ["plus", "minus", "times", "min", "truediv"])
 def test_gradients_of_merged_rows(rule, op):
     (A, a), (B, b) = (_matrix(seed, shape=(7, N)) for seed in (5, 6))
     weights = np.random.default_rng(0).random((7, N)).astype(np.float32)
@@ -338,6 +349,18 @@ def test_gradients_of_merged_rows(rule, op):
         got, want = slope(A.data, B.data, A, B), slope(A.data, B.data, A.tocoo(), B.tocoo())
         np.testing.assert_allclose(got, want, rtol=1e-6)
         assert np.abs(got).sum() > 0
+    x, y = (jsp.vector_from_dense(jnp.asarray(v[0])) for v in (a, b))
+    in_a, in_b = a[0] > 0, b[0] > 0
+
+    def dense(data):
+        u = jnp.where(in_a, jnp.zeros(N).at[x.indices].set(data), 2)
+        v = jnp.where(in_b, b[0], 3)
+        z = jnp.where(u <= v, u, v) if op == "min" else getattr(jsp.operators, op)(u, v)
+        z = z if rule == "union" else jnp.where(in_a & in_b, z, jnp.where(in_a, u, v))
+        return jnp.sum(jnp.where(in_a & in_b if rule == "mult" else in_a | in_b, z, 0) * weights[0])
+
+    got = jax.grad(lambda d: _merged(rule, op, x.with_data(d), y).todense() @ weights[0])(x.data)
+    np.testing.assert_allclose(got, jax.grad(dense)(x.data), rtol=1e-6)
 
 
 def test_merged_rows_under_vmap():

@@ -18,6 +18,7 @@ from jax.extend.core import Primitive
 
 from ..pytree import VALUES, is_concrete
 
+NUMPY = np.ndarray, np.generic
 WORD_OF = {"cpu": "cpu", "gpu": "cuda"}  # platform of a device -> in a `Situation`
 ALIGNED = 64  # bytes: memory that XLA shares begins at a multiple
 COPIED = 1 << 16  # bytes of an array that is copied in no time
@@ -234,7 +235,7 @@ def as_operands(leaves: Sequence[Any]) -> list[Any]:
 
 def number_on_device(leaf: Any) -> Any:
     """A NumPy scalar as a cached array on the device; anything else as it is."""
-    if not isinstance(leaf, (np.ndarray, np.generic)) or leaf.ndim:
+    if not isinstance(leaf, NUMPY) or leaf.ndim:
         return leaf
     config: Any = jax.config
     where = config.jax_default_device, config.jax_enable_x64

@@ -14,7 +14,7 @@ import jax
 
 from ..forms import Call, call_of
 from ..platforms import inside, situation
-from .arrays import is_eager, number_on_device, platform_of
+from .arrays import NUMPY, is_eager, number_on_device, platform_of
 
 LEAST_SECONDS = 0.05  # programs that compile faster than this are not cached on disk
 
@@ -101,8 +101,13 @@ def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:
     if not is_eager(*leaves):
         with inside(situation()):
             return fn(*operands, **static)
+    return on_leaves(fn, leaves, tree, **static)
+
+
+def on_leaves(fn: Callable[..., Any], leaves: Sequence[Any], tree: Any, **static: Any) -> Any:
+    """`one_program` of operands that are known to be eager, flattened."""
     name = static.get("rule", fn).__name__.strip("_")
-    leaves = [*map(number_on_device, leaves)]
+    leaves = [number_on_device(x) if isinstance(x, NUMPY) else x for x in leaves]
     return PROGRAMS.run(name, _on_leaves(fn), call_of(tree, static), leaves)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 from jax import Array
 
 from ..._core.eager.arrays import array_of, is_eager, narrow, on_accelerator, to_device
-from ..._core.eager.programs import one_program
+from ..._core.eager.programs import on_leaves
 from ..._core.indices import alike, eager_capacity, one_value, widened, with_index_dtype
 from ..._core.pytree import is_concrete
 from ...algebra.masks import Mask
@@ -61,7 +62,7 @@ def call(
     *,
     static: dict[str, Any] | None = None,
     format: str = "csr",
-    fill: Any = 0,
+    fill: Any = None,
     dense: bool = False,
     keeps: bool = False,
 ) -> Any:
@@ -72,7 +73,7 @@ def call(
         operands: pytrees; operators are among them.
         static: hashable keyword arguments of the rule.
         format: of a matrix result without `out`.
-        fill: what stands for a missing entry in a dense result.
+        fill: what stands for a missing entry in a dense result; None: 0.
         dense: a `Dense` result without `out` stays dense, else it becomes a SparseVector.
         keeps: the rule gives as many entries as its first operand has, in the same capacity.
 
@@ -87,18 +88,20 @@ def call(
     named = tuple(sorted(static.items())) if static else ()
     keeps = keeps and out is None and mask is None and options.nse is None
     format = format if format in PLAIN else "csr"
-    how = _How(bool(options.replace), format, dense, options.nse, keeps)
-    eager = is_eager(operands, out, mask, accum)
-    if eager and not keeps:
-        operands, out = tuple(map(with_least_capacity, operands)), with_least_capacity(out)
     given = (operands, out, mask, accum, fill)
-    if not eager:
+    leaves, tree = jax.tree.flatten((given,))
+    on_host = not on_accelerator(*leaves)
+    how = _How(bool(options.replace), format, dense, options.nse, keeps, on_host)
+    if not is_eager(*leaves):
         return _computed(rule, named, how, given, how.nse)
-    how = how._replace(on_host=not on_accelerator(*jax.tree.leaves(given)))
-    result, count = one_program(_steps, given, rule=rule, named=named, how=how)
-    if count is None and (keeps or not how.on_host):
+    if not keeps:
+        least = tuple(map(with_least_capacity, operands)), with_least_capacity(out)
+        if least[1] is not out or any(map(operator.is_not, least[0], operands)):
+            leaves, tree = jax.tree.flatten(((*least, mask, accum, fill),))
+    result, count = on_leaves(_steps, leaves, tree, rule=rule, named=named, how=how)
+    if count is None and (keeps or not on_host):
         return result
-    return settled(result, how.nse, count)
+    return settled(result, options.nse, count)
 
 
 def _computed(rule, static, how, given, nse):
@@ -117,6 +120,7 @@ def _write(T, options, fill, how):
     if len(T.shape) == 2:
         return write_matrix(T, options, None if options.out is not None else how.format)
     values, present = T if isinstance(T, Dense) else (T, None)
+    fill = 0 if fill is None else fill
     if options.out is None and not how.dense:
         values = entries_of(values)
     return write_vector(values, options, fill, present)
@@ -137,7 +141,8 @@ def as_operand_mask(mask: Any) -> Mask | None:
     source = stored_or_same(mask.source)
     if not isinstance(source, (Stored, jax.Array)):
         source = array_of("mask", source)
-    return one_value("a mask", dataclasses.replace(mask, source=source))
+    same = source is mask.source
+    return one_value("a mask", mask if same else dataclasses.replace(mask, source=source))
 
 
 def matrix(name: str, A: Any) -> SparseMatrix:
@@ -275,10 +280,13 @@ def settled(result: Any, nse: int | None, count: Any = None) -> Any:
     """
     if not isinstance(result, Stored) or not is_concrete(result):
         return result
+    size = math.prod(result.shape)
+    if nse is None and result.nse == eager_capacity(0, size):
+        return result  # the least bucket
     total = _counted(result) if count is None else int(count)
     if nse is not None and total > nse:
         raise ValueError(f"`nse` must be at least {total} to hold the result; got {nse}.")
-    capacity = eager_capacity(total, math.prod(result.shape)) if nse is None else nse
+    capacity = eager_capacity(total, size) if nse is None else nse
     return result.in_capacity(capacity) if capacity < result.nse else resized(result, capacity)
 
 

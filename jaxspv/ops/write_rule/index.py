@@ -56,6 +56,8 @@ class Index:
 
     def back(self, place: Array) -> Array:
         """The inverse of `place`: k, `size` where it is not selected; for places selected once."""
+        if self.whole:
+            return place
         if self.values is None:
             k, rest = jnp.divmod(place - self.start, self.step)
             inside = (rest == 0) & (k >= 0) & (k < self.size) & (place < self.extent)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ...._core.eager.arrays import array_of, is_eager, on_gpu
-from ...._core.eager.programs import one_program
+from ...._core.eager.programs import on_leaves
 from ...._core.forms import overloadable
 from ...._core.indices import index_dtype_for, narrowed, widened
 from ...._core.platforms import Backend
@@ -154,12 +154,16 @@ def _multiply(A, x, semiring, options: Options, method, backend, *, flip):
     mask, accum, out = as_operand_mask(options.mask), as_accum(options.accum), as_out(options.out)
     operands = M, rows, x, semiring, mask, accum, out
     lost = how.backend == "pallas" and not on_gpu(M)  # the operation says so
-    if lost or not is_eager(operands):
+    leaves, tree = jax.tree.flatten(operands)
+    if lost or not is_eager(*leaves):
         return _traced(how, *operands)
-    x = with_least_capacity(x)
-    operands = M, rows, x, semiring, mask, accum, with_least_capacity(out)
+    least = with_least_capacity(x), with_least_capacity(out)
+    if least[0] is not x or least[1] is not out:
+        x = least[0]
+        leaves, tree = jax.tree.flatten((M, rows, x, semiring, mask, accum, least[1]))
     allocated = bound_of(M, x) if sparse and options.out is None else None
-    result, count = one_program(_product_in_capacity, *operands, how=how, allocated=allocated)
+    static = {"how": how, "allocated": allocated}
+    result, count = on_leaves(_product_in_capacity, leaves, tree, **static)
     return result if count is None else settled(result, options.nse, count)
 
 

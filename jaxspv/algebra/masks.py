@@ -35,7 +35,7 @@ class Mask:
     complement: bool = static(default=False)
 
     def __invert__(self) -> Mask:
-        return dataclasses.replace(self, complement=not self.complement)
+        return Mask(self.source, self.structural, not self.complement)
 
     def __repr__(self) -> str:
         read = "structure" if self.structural else "values"

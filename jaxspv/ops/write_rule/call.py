@@ -128,9 +128,10 @@ def _write(T, options, fill, how):
 
 def as_out(x: Any) -> Any:
     """`out=` as a sparse object or an array."""
+    if x is None:
+        return x
     x = stored_or_same(x)
-    known = x is None or isinstance(x, (Stored, jax.Array))
-    return x if known else array_of("out", x)
+    return x if isinstance(x, (Stored, jax.Array)) else array_of("out", x)
 
 
 def as_operand_mask(mask: Any) -> Mask | None:

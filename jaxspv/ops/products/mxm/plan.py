@@ -160,7 +160,7 @@ def plan(
 
 def remember(call: Call, C: SparseMatrix) -> None:
     """Keeps the size of an eager result on a GPU for the next product of the same patterns."""
-    if is_eager(call.operands, C) and on_gpu(call.pattern):
+    if on_gpu(call.pattern) and is_eager(call.operands, C):
         _sizes_of(call)["entries"] = int(C.count)
 
 

@@ -27,7 +27,6 @@ from ..algebra.operators import (
     times,
     truediv,
 )
-from ..formats.vector import SparseVector
 from ..native import bind
 from ..native.codes import DTYPES
 from ..shapes import Allowed, Number, Operand
@@ -214,7 +213,7 @@ def _by_rows(A: Any, B: Any, op: BinaryOp, places: Places, slots: int, *defaults
     """The same for two CSR, two CSC or two vectors of one dtype and a common operator; else
     None."""
     number = next((k for k, o in enumerate(OPERATORS) if (o.fn, o.name) == (op.fn, op.name)), None)
-    vectors = A.ndim == 1 and isinstance(A, SparseVector) and isinstance(B, SparseVector)
+    vectors = A.ndim == B.ndim == 1 and not (is_dense(A) or is_dense(B))
     alike = is_plain(A) and is_plain(B) and A.format == B.format != "coo"
     if number is None or not (vectors or alike):
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -171,9 +172,12 @@ def merge(
         scope: keys -> bool, the places that mask and `replace` are about: the region for
             GxB_subassign, a row or column for GrB_Row_assign. Elsewhere Z is C. None: everywhere.
     """
-    if C is None or (allowed is None and accum is None and region is None):
+    alone = allowed is None or (replace and scope is None)  # nothing of C stays
+    if C is None or (accum is None and region is None and alone):
         if allowed is None:
             return fitted(T, nse)
+        if C is not None and nse is None:
+            nse = min(C.nse + T.nse, math.prod(T.shape))  # as of a union: the bound under jit
         return keep(T, T.valid() & allowed(T.keys), nse)
     U = union(C, T)
     places, valid = U.places, U.places.valid()

@@ -132,3 +132,31 @@ def broken(column):
     S = sp.csr_array(np.eye(3, dtype=np.float32))
     S.indices[1] = column
     return S
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "ell"])
+def test_a_number_at_the_places_of_a_mask(format):
+    rng = np.random.default_rng(3)
+    dense = ((rng.random((6, 7)) < 0.4) * rng.integers(1, 9, (6, 7))).astype(np.float32)
+    places, part = rng.random((6, 7)) < 0.4, np.zeros((6, 7), bool)
+    part[np.ix_([1, 4], [0, 2, 3])] = True
+    C, M = jsp.from_dense(dense).asformat(format), jsp.from_dense(places.astype(np.int32))
+    by_value = M.with_data(jnp.arange(M.nse) % 2)
+    true = np.asarray(by_value.todense()).astype(bool)
+    for mask, at in ((jsp.structure(M), places), (by_value, true)):
+        for run in (jsp.assign, jax.jit(jsp.assign)):
+            got = run(C, 7, mask=mask)
+            assert got.dtype == C.dtype
+            np.testing.assert_array_equal(got.todense(), np.where(at, 7, dense))
+            got.check_invariants()
+        got = jsp.assign(C, 7, [4, 1], [0, 3, 2], mask=mask)
+        np.testing.assert_array_equal(got.todense(), np.where(at & part, 7, dense))
+
+    def total(data, value):
+        new = jsp.assign(C.with_data(data), value, mask=jsp.structure(M)).todense()
+        return jnp.sum(new * new) / 2
+
+    by_data, by_number = jax.grad(total, (0, 1))(C.data, 7.0)
+    left = C.with_data(by_data).todense()
+    np.testing.assert_array_equal(left, np.where(places, 0, dense))
+    assert by_number == 7 * places.sum()

@@ -97,10 +97,10 @@ PARTS = {
 def in_small_programs():
     """Operations run eagerly, in the programs of their parts, which combinations share."""
 
-    def in_parts(fn, *operands, **static):
-        return fn(*operands, **static)
+    def in_parts(fn, leaves, tree, **static):
+        return fn(*jax.tree.unflatten(tree, leaves), **static)
 
-    with mock.patch.object(call, "one_program", in_parts), mock.patch.multiple(write, **PARTS):
+    with mock.patch.object(call, "on_leaves", in_parts), mock.patch.multiple(write, **PARTS):
         yield
 
 

@@ -10,7 +10,7 @@ from jax.test_util import check_grads
 
 import jaxspv as jsp
 from jaxspv import verify
-from jaxspv.algorithms.communities import louvain
+from jaxspv.algorithms.communities import louvain_levels
 from jaxspv.algorithms.communities.modularity import op as modularity
 
 BACKENDS = ("cpu", "xla")
@@ -129,9 +129,9 @@ def test_levels_of_louvain_in_less_room(monkeypatch):
     A = jsp.prepare(jsp.from_scipy(random_matrix(60, 200, 4, symmetric=True)), for_=())
     weights, found = jnp.ones(A.nse, jnp.float32), []
     for least in (A.nse + 1, 1):
-        monkeypatch.setattr(louvain, "MIN_CAPACITY", least)
-        monkeypatch.setattr(louvain, "SHARES", (2,))
-        run = jax.jit(lambda A, w, least=least: louvain.vectorised(A, w, jnp.float32(1)))
+        monkeypatch.setattr(louvain_levels, "MIN_CAPACITY", least)
+        monkeypatch.setattr(louvain_levels, "SHARES", (2,))
+        run = jax.jit(lambda A, w, least=least: louvain_levels.vectorised(A, w, jnp.float32(1)))
         found.append(run(A, weights))
     np.testing.assert_array_equal(found[0][0], found[1][0])
     assert int(found[0][1]) == int(found[1][1]) > 1

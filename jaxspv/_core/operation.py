@@ -265,11 +265,7 @@ class Operation(Table):
         scope = f"{self.name}.{impl.backend}.{impl.name}".replace(" ", "_")
         # kernels have names of their own
         named = contextlib.nullcontext() if impl.backend == "pallas" else jax.named_scope(scope)
-        with (
-            inside(call.where.on(platform)),
-            self._on_no_mesh(),
-            named,
-        ):  # kernels have their own names
+        with inside(call.where.on(platform)), self._on_no_mesh(), named:
             found = _over_lanes(impl, call, leaves)
         want = self._abstract(*map(jax.typeof, leaves), call=call)
         found = [

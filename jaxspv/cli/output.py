@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..interop.optional import required
 from ..io.opening import written_whole
-from ..io.tables.frames import required
 
 SUFFIXES = (".npz", ".csv", ".tsv", ".parquet")
 BARS, WIDTH = 12, 40

@@ -46,16 +46,15 @@ def _dense(x: SparseVector, fill: Any) -> Array:
     return jnp.full(x.shape, fill, x.dtype).at[x.indices].set(x.data, mode="drop")
 
 
-marks = Operation("marks", internal=True)
+def _types_of_marks(places: Array, *, extent: int, complement: bool) -> Any:
+    return typed(bool, extent)
+
+
+marks = Operation("marks", types=_types_of_marks, internal=True)
 """`marks(places, extent=, complement=)`: (extent,) bool, true where listed, or everywhere else."""
-marks.types = lambda places, *, extent, complement: typed(bool, extent)
 
 
-def _not_marked_in_cpp(places, **static) -> str | None:
-    return bind.refused() if places.dtype == jnp.int32 else "its kernel needs int32 indices"
-
-
-@marks.register("native", backend="cpu", refuse=_not_marked_in_cpp)
+@marks.register("native", backend="cpu", refuse=bind.refused_but_int32)
 def _marked_in_cpp(places: Array, *, extent: int, complement: bool) -> Array:
     return bind.call("marks", typed(bool, extent), places, complement=complement)
 

@@ -15,6 +15,7 @@ from ..construct.from_arrays import from_edges
 from ..formats import SparseMatrix
 from ..graph import Graph
 from .labels import Labels, edges_of
+from .optional import required
 
 
 def from_networkx(
@@ -129,12 +130,7 @@ def to_networkx(
     >>> list(jsp.to_networkx(A, jsp.Labels("abc")).edges(data="weight"))
     [('a', 'b', 2.0), ('b', 'c', 3.0)]
     """
-    try:
-        import networkx as nx
-    except ImportError as error:
-        how = "python -m pip install 'jaxspv[networkx]'"
-        raise ImportError(f"`to_networkx` needs networkx, which is not installed: {how}") from error
-
+    nx = required("networkx", "`to_networkx`", "networkx")
     names, tails, heads, values = edges_of(A, labels, directed)
     graph = nx.DiGraph() if directed else nx.Graph()
     graph.add_nodes_from(names)

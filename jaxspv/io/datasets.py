@@ -17,9 +17,9 @@ from typing import Any
 from .._core.eager.programs import caches
 from ..algebra.monoids import max_
 from ..formats import FORMATS
+from ..interop.optional import required
 from .files import bundled_names, read_mtx
 from .opening import written_whole
-from .tables.frames import required
 from .tables.text import read_edgelist
 
 SUITESPARSE = "https://sparse.tamu.edu/MM/{}.tar.gz"

@@ -32,6 +32,14 @@ def refused(*operands: Any, **static: Any) -> str | None:
     return _loaded()[1]
 
 
+def refused_but_int32(*operands: Any, dtype: Any = np.int32, **static: Any) -> str | None:
+    """`refused`, also for operands or a result of other types than int32 and bool."""
+    types = np.dtype(dtype), *(x.dtype for x in jax.tree.leaves(operands))
+    if any(t not in (np.int32, bool) for t in types):
+        return "its kernel needs int32 indices"
+    return refused()
+
+
 def call(name: str, results: Any, *operands: Any, **attributes: int) -> Any:
     """The results of a handler.
 

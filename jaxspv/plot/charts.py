@@ -10,6 +10,7 @@ from .._core.pytree import is_concrete
 from ..algorithms.bfs.api import bfs
 from ..formats import SparseMatrix
 from ..graph import Graph, prepare
+from ..interop.optional import required
 
 BLUE, ORANGE, GREY = "#2166ac", "#d95f0e", "#8a939d"
 
@@ -18,12 +19,7 @@ def axes_or_new(ax: Any) -> Any:
     """`ax`, or the axes of a new figure of pyplot."""
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            "`jaxspv.plot` needs matplotlib: python -m pip install 'jaxspv[plot]'"
-        ) from error
+    pyplot = required("matplotlib.pyplot", "`jaxspv.plot`", "plot")
     return pyplot.subplots(layout="constrained")[1]
 
 

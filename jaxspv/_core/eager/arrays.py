@@ -152,6 +152,10 @@ def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:
     dtype = np.dtype(dtype)
     if jnp.issubdtype(dtype, jnp.inexact):
         dtype = jax.dtypes.canonicalize_dtype(dtype)
+    if values.dtype.kind in "iu" and dtype.kind in "iu" and values.size:
+        ends = np.iinfo(dtype)
+        if ends.min <= values.min() and values.max() <= ends.max:  # less time than a comparison
+            return values.astype(dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         made = (np.real(values) if values.dtype.kind == "c" != dtype.kind else values).astype(dtype)
     if dtype.kind in "iub":
@@ -175,10 +179,6 @@ def narrow(values: np.ndarray, name: str = "values") -> np.ndarray:
     target = jax.dtypes.canonicalize_dtype(values.dtype)
     if target == values.dtype:
         return values
-    if values.dtype.kind in "iu" and values.size:  # as `in_dtype` says, in less time
-        most = np.iinfo(target)
-        if most.min <= values.min() and values.max() <= most.max:
-            return values.astype(target)
     try:
         return in_dtype("a value is", values, target)
     except ValueError:

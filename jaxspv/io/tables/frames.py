@@ -18,6 +18,7 @@ from ...construct.from_arrays import from_edges
 from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels, edges_of
+from ...interop.optional import required
 from ...shapes import Int, Shaped
 from ..matrix_market import mirrored, summed
 
@@ -264,13 +265,3 @@ def _with_tuples(column: np.ndarray) -> np.ndarray:
         return column
     names = (tuple(x.tolist()) if isinstance(x, np.ndarray) else x for x in column)
     return np.fromiter(names, object, len(column))
-
-
-def required(name: str, what: str) -> Any:
-    """An optional library of the extra `data`, or an ImportError that says what to do."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"{what} needs {name}, which is not installed: python -m pip install 'jaxspv[data]'"
-        ) from error

@@ -15,9 +15,10 @@ from ...construct.edges import check_shape
 from ...formats import SparseMatrix
 from ...graph import Graph
 from ...interop.labels import Labels
+from ...interop.optional import required
 from ...shapes import Int
 from ..opening import OFFSETS_ANYWAY, ROWS_A_BYTE, existing, refusing, written_whole
-from .frames import ends_of, matrix_of, read_parquet, required, to_table, values_of
+from .frames import ends_of, matrix_of, read_parquet, to_table, values_of
 from .lines import SEPARATORS, Text, check_delimiter, weight_kind, written
 
 LINES = 1 << 16  # of one write

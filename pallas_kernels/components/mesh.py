@@ -6,7 +6,8 @@ forests that it receives into its own: after the sampled rounds, so that all ski
 tree, and at the end. Then the label of a tree becomes the least vertex of its places.
 
 Cost: the work of one device divided by the number of devices; for each device 8 bytes a place over
-each link, and as many more `link` operations; up to 4 device barriers.
+each link, and as many more `link` operations; up to 4 device barriers. Measured (two H200):
+rmat21-22 1.50 ms a call, one GPU 2.18.
 """
 
 import jax

@@ -5,7 +5,9 @@ for each column of tiles of a window, and moves the window from the first to the
 these rows: one step on most matrices. A warp reads 32 entries. Entries of one tile are consecutive
 in a sorted row, so a run of them takes one atomic on the counter, and the bits of one word are
 combined over the warp before one atomic on the word. Traffic: 4 bytes an entry, launch and step
-(from a cache where a row of tiles is read again), the words once.
+(from a cache where a row of tiles is read again), the words once. Measured (H200): 48.6M entries
+0.68 ms, 0.57 TB/s where a copy runs at 4.2; worse where hubs crowd into few rows of tiles, each of
+which belongs to one CTA (cnr-2000).
 """
 
 from typing import NamedTuple

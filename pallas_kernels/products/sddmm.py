@@ -7,7 +7,9 @@ combine the lanes. `unroll` consecutive pairs of a group are in flight together.
 depend on the lengths of rows. If entries are sorted by rows, the row of x is in the L1 cache.
 
 Bytes, for nse entries of k columns (all heads) of b bytes: nse k b of y out of the L2 cache, where
-it fits, else from memory; nse (8 + 4 heads) of places and results; x once.
+it fits, else from memory; nse (8 + 4 heads) of places and results; x once. Measured (H200), 128
+columns of float32: coAuthorsDBLP 0.19 ms, rmat18 1.37, that is 5.3 and 7.3 TB/s of y (L2 gives 4.8;
+hubs stay in L1).
 """
 
 import dataclasses

@@ -15,6 +15,9 @@ time; those whose tile of x is not empty have their entries flattened over the l
 tiles are cut like long columns. The remainder takes part in the same phase. Traffic: 4 bytes and a
 gather a tile, 1 (nt = 16) or 2 bytes an entry of the tiles whose tile of x is not empty, 4 bytes
 and an atomic for each product.
+
+Measured (H200), a FEM-like matrix of 48.6M entries, x of density 0.1 / 0.01 / 0.001: push 64 / 23 /
+14 us, tiles 186 / 71 / 32 (cuSPARSE's SpMV 137).
 """
 
 import functools

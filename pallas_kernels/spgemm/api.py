@@ -13,6 +13,10 @@ synchronisation with the host. Rows binned by size after Nagasaka, Nukada, Matsu
 "High-performance and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal
 GPU", ICPP 2017; a method for each bin after Parger, Winter, Mlakar, Steinberger, "spECK", PPoPP
 2020.
+
+Cost: 8 bytes a product, along rows of B, and 24 bytes an entry of C; copies are 12% of the time.
+Measured inside jit (H200), A A: grid1000 0.40 ms, delaunay18 0.40, coAuthorsDBLP 1.6, cnr-2000 3.0;
+rmat16 80, that is 73 G products a second.
 """
 
 import dataclasses

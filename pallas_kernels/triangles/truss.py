@@ -1,4 +1,4 @@
-"""The k-truss in one launch: edges in too few triangles, which are counted, are peeled in rounds.
+"""The k-truss in one launch: edges in too few triangles leave in rounds.
 
 Method: edges in fewer than k - 2 triangles are listed. In a round the listed edges leave together:
 the rows of both ends of such an edge are intersected, the shorter one searched for in the longer,

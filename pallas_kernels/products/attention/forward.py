@@ -15,6 +15,9 @@ array of the size of the entries is written.
 
 Bytes, for nse entries, f features of all heads: 8 nse f of k and v out of the L2 cache, where they
 fit it, else from memory; 4 nse of columns; q and y once: bound by L2 or memory.
+
+Measured (H200), f = 128: coAuthorsDBLP 0.43 ms in float32, 4.7 TB/s, and 0.31 in bfloat16, 3.2
+TB/s (L2 gives 4.8); rmat18 2.25 and 1.39, 8.9 and 7.2 TB/s, because hubs stay in L1.
 """
 
 import functools

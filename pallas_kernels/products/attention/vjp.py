@@ -10,6 +10,8 @@ warps); dk and dv are added to memory by atomics of 16 bytes. The order of these
 it the last bits of sums. Each warp has its own sum of the derivatives by the params of a score.
 
 Bytes, for nse entries, f features of all heads: 8 nse f read and as much added in the L2 cache.
+Measured (H200), float32, f = 128, the forward pass included: coAuthorsDBLP 2.0 ms, rmat18 11.6
+(forward alone 0.43 and 2.25).
 """
 
 import math

@@ -42,8 +42,6 @@ def gpu_compiler_options() -> dict[str, Any]:
             "FUSION,CUBLAS,CUSTOM_CALL,WHILE,CONDITIONAL,CUDNN,DYNAMIC_SLICE_FUSION"
         ),
         "xla_gpu_graph_min_graph_size": 1,
-        # it compiles each fusion for several shapes of its loop, which doubles first calls
-        "xla_gpu_experimental_enable_fusion_autotuner": False,
     }
 
 
@@ -87,7 +85,10 @@ class _Programs:
                 return fn(call, *leaves)
 
         traced.__name__ = name
-        options = gpu_compiler_options() if platform == "cuda" else None
+        options = None
+        if platform == "cuda":  # XLA's autotuner compiles each fusion several times: slow first calls
+            autotuner = "xla_gpu_experimental_enable_fusion_autotuner"
+            options = gpu_compiler_options() | {autotuner: False}
         return jax.jit(traced, compiler_options=options)
 
 

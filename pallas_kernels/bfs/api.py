@@ -78,17 +78,18 @@ def bfs(
 
     def kernel(k: Simt, m: Arrays):
         levels, ok = (low_degree if low else any_degree).Search(k, c, m).run()
-        k.results(m.summary, levels, 1 - ok)
+        k.results(m, num_levels=levels)
+        return ok
 
     out = launch(
         kernel,
         operands | more,
-        outputs | workspace | {"summary": 2},
+        outputs | workspace | {"num_levels": (), "status": ()},
         **c.form(),
         shared_words=shared,
         name="bfs_low_degree" if low else "bfs_any_degree",
     )
-    return out["levels"], out.get("parents"), out["summary"][0], out["summary"][1]
+    return out["levels"], out.get("parents"), out["num_levels"], out["status"]
 
 
 def _words(n):

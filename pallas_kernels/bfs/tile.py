@@ -123,20 +123,22 @@ def tile_bfs(
         "levels": n,
         "visited": c.words,
         "front": 3 * c.words,
-        "summary": 2 + TRACE_WORDS * trace,
+        "trace": max(TRACE_WORDS * trace, 1),
+        "num_levels": (),
+        "status": (),
     }
 
     def kernel(k, g):
         g.sums, g.listed = k.shared(4), k.shared(LISTED + 1)
         levels, ok = _search(k, c, g)
-        k.results(g.summary, levels, 1 - ok)
+        k.results(g, num_levels=levels)
+        return ok
 
     found = launch(
         kernel, operands, outputs, **grid.form(), shared_words=LISTED + 8, name="tile_bfs"
     )
-    summary = found["summary"]
-    trace_words = summary[2:].reshape(trace, TRACE_WORDS)
-    return found["levels"], summary[0], summary[1], trace_words
+    trace_words = found["trace"][: TRACE_WORDS * trace].reshape(trace, TRACE_WORDS)
+    return found["levels"], found["num_levels"], found["status"], trace_words
 
 
 def _search(k: Simt, c: Problem, g: Any) -> tuple[Value, Value]:
@@ -212,7 +214,7 @@ def _trace(k, c, g, level, count, chosen):
         return
     mine = (k.cta == 0) & (k.thread == 0)
     for j, x in enumerate((level, count, chosen, k.clock())):
-        k.store(g.summary, 2 + TRACE_WORDS * level + j, x, mask=mine & (level < c.search.trace))
+        k.store(g.trace, TRACE_WORDS * level + j, x, mask=mine & (level < c.search.trace))
     first, size = TRACE_WORDS + k.thread, TRACE_WORDS * c.search.trace
-    rest = lambda: k.for_(first, size, k.threads, lambda i: k.store(g.summary, 2 + i, -1))  # noqa: E731
+    rest = lambda: k.for_(first, size, k.threads, lambda i: k.store(g.trace, i, -1))  # noqa: E731
     k.if_((k.cta == 0) & (level == 0), rest)

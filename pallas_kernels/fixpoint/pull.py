@@ -99,7 +99,7 @@ def fixpoint_dense(
     form = grid.form()
     outputs = {
         "x": (n, x0.dtype),
-        "summary": 3,
+        **dict.fromkeys(("steps", "flag", "status"), ()),
         "values_now": (p.rows.positions, x0.dtype),
         "passed": (2 * (n + 1), term if p.scaled else x0.dtype),
         **workspace(p.rows, len(kinds), form["ctas"], term),
@@ -113,8 +113,7 @@ def fixpoint_dense(
         shared_words=shared_words(len(kinds)),
         name="fixpoint_dense",
     )
-    summary = out["summary"]
-    return out["x"], summary[0], summary[1], summary[2]
+    return out["x"], out["steps"], out["flag"], out["status"]
 
 
 class _Loop(PullRows):
@@ -156,7 +155,8 @@ class _Loop(PullRows):
             k.store(m.x, vertex, value, mask=vertex < c.n)
 
         k.spread(c.positions, row)
-        k.results(m.summary, steps, flag, 1 - ok)
+        k.results(m, steps=steps, flag=flag)
+        return ok
 
     def _reached(self):
         """Whether x differs from x0 at each target, given by its vertex and its position."""

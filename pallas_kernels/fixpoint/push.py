@@ -57,7 +57,7 @@ def fixpoint_push(
     rows = (indptr, indices, _word(data)), prepared
     out = run(rows, operands, rule, config, "fixpoint_push")
     keys = out.get("distances", out["labels"])
-    return values_of(keys, add, dtype), out["summary"][0], out["summary"][1]
+    return values_of(keys, add, dtype), out["rounds"], out["status"]
 
 
 def _word(data):

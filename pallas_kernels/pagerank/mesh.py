@@ -90,7 +90,7 @@ def pagerank(
         {
             **{name: (places, f32) for name in ("rank", "inverse")},
             "scores": (n, f32),
-            "summary": 3,
+            **dict.fromkeys(("steps", "status", "refused"), ()),
             "change": (1, f32),
             "share": (2 * places * devices, f32),
             **RowsInPieces.workspace(places, pieces, 2, f32),
@@ -102,8 +102,7 @@ def pagerank(
         name="pagerank_on_mesh",
         axes=axes,
     )
-    steps, status, refused = out["summary"]
-    return out["scores"], steps, out["change"][0], status, refused
+    return out["scores"], out["steps"], out["change"][0], out["status"], out["refused"]
 
 
 class _Pass(RowsInPieces):
@@ -150,8 +149,8 @@ class _PageRank(_Pass):
         infinity = k.bits(k.const(0x7F800000), "f32")
         steps, change, _, ok = k.while_(going, step, 0, infinity, lost, ok)
         ok = ok & self._finish(steps + 2)
-        k.results(m.summary, steps, 1 - ok, refused)
-        k.results(m.change, change)
+        k.results(m, steps=steps, change=change, refused=refused)
+        return ok
 
     def _start(self):
         """Computes x = p and its z; returns (ok of the barriers, this thread's part of the dangling

@@ -79,7 +79,8 @@ def pagerank(
     form = grid.form()
     outputs = {
         "scores": (n, f32),
-        "summary": 2,
+        "steps": (),
+        "status": (),
         "change": (1, f32),
         "share": (2 * (n + 1), f32),
         **dict.fromkeys(("rank", "inverse", "teleport"), (c.positions, f32)),
@@ -94,7 +95,7 @@ def pagerank(
         shared_words=shared_words(len(kind.KINDS)),
         name="pagerank",
     )
-    return out["scores"], out["summary"][0], out["change"][0], out["summary"][1]
+    return out["scores"], out["steps"], out["change"][0], out["status"]
 
 
 class Iteration(PullRows):
@@ -107,7 +108,7 @@ class Iteration(PullRows):
         """Additional outputs of this form."""
         return {}
 
-    def run(self) -> None:
+    def run(self) -> Value:
         k, m = self.k, self.m
         damping, tol = (k.load(m.knobs, j) for j in range(2))
         most, least = (k.load(m.limits, j) for j in range(2))
@@ -126,8 +127,8 @@ class Iteration(PullRows):
         start = self._before(going, step, (k.const(0), ok, infinity, lost, *more))
         steps, ok, change, *_ = k.while_(going, step, *start)
         self._finish()
-        k.results(m.summary, steps, 1 - ok)
-        k.results(m.change, change)
+        k.results(m, steps=steps, change=change)
+        return ok
 
     def _before(self, going: Body, step: Body, state: tuple[Value, ...]) -> tuple[Value, ...]:
         """The state (step, ok, *sums) in which the loop begins."""

@@ -42,7 +42,7 @@ primitives below, `memory` holds the arrays by name. `launch` turns every call o
     CTA   k.sync(), k.sync_count(b) -> number of threads with b
     grid      k.grid_barrier(control, reads, adds) -> (ok, *words),
               k.sums_of_ctas(control, at, amount, shared) -> (ok, before, total),
-              k.results(array, *words): array[j] = words[j], numbers that a kernel returns
+              k.results(memory, **words): stores numbers that a kernel returns
     mesh      k.device, k.devices: number of this device, of devices; k.on(a, device): the array a
               on that device; `mesh.py` has the barrier over all devices
 
@@ -107,7 +107,8 @@ def launch(
     """Launches `kernel(k, memory)` with `ctas` x `threads` threads; returns the results by name.
 
     operands: name -> array; an empty one becomes a single 0. outputs: name -> size of an int32
-    array, or (size, dtype); at least one element, uninitialised. inout: name -> array that the
+    array, or (size, dtype), at least one element, uninitialised; or (): an int32 that comes back as
+    a scalar, without the copy that a word of an array takes. inout: name -> array that the
     kernel may read and write and whose last state is a result. All are int32, uint32 or float32.
     memory has each of them, flat, under its name, and None under other names; `control` is
     CONTROL_WORDS + more_control int32, zero at the start, the first CONTROL_WORDS those of
@@ -137,16 +138,17 @@ def launch(
         inout["control"] = jnp.zeros(CONTROL_WORDS + more_control, jnp.int32)
         given = *given, inout["control"]
     names = *operands, *outputs, *inout
-    sizes = [x if isinstance(x, tuple) else (x, jnp.int32) for x in outputs.values()]
+    sizes = [x if x and isinstance(x, tuple) else (x or 1, jnp.int32) for x in outputs.values()]
     made = (jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes)
 
     def body(k, *references):
         by_name = dict(zip(names, references, strict=True))
         number = by_name.pop("device") if axes else None
         k.device = k.const(0) if number is None else k.load(number, 0, cache="nc")
-        ok = kernel(k, Arrays(**by_name))
+        memory = Arrays(**by_name)
+        ok = kernel(k, memory)
         if "status" in outputs and ok is not None:
-            k.results(by_name["status"], 1 - ok)
+            k.results(memory, status=1 - ok)
 
     shared = -(-shared_words // 4) * 4 + 8
     inputs, started = given[: len(operands)], given[len(operands) :]
@@ -157,7 +159,8 @@ def launch(
         from . import mosaic  # Pallas takes long to import, and only a launch needs it
 
         results = mosaic.run(job, name, lax.axis_size(axes) if axes else 1)
-    return dict(zip(names[len(inputs) :], results, strict=True))
+    out = dict(zip(names[len(inputs) :], results, strict=True))
+    return out | {name: out[name].reshape(()) for name, size in outputs.items() if size == ()}
 
 
 def _interpret(job: Job, axes: tuple[str, ...]):

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .typed import Array, Body, Mask, Operand, Primitives, Value, each, flat, like, together
+from .typed import Array, Arrays, Body, Mask, Operand, Primitives, Value, each, flat, like, together
 
 SINGLE = {  # primitives that take no `Several`
     *("const", "binary", "compare", "loop", "branch", "shared", "on", "either"),
@@ -140,10 +140,10 @@ class Threads(Primitives):
         words = [self.load(a, first + i, mask=i < many, cache="fresh") for i in at]
         return self.warp_sum(functools.reduce(operator.add, words))
 
-    def results(self, array: Array, *words: Operand) -> None:
-        """array[j] = words[j], by one thread of the grid: numbers that a kernel returns."""
-        for j, word in enumerate(words):
-            self.store(array, j, word, mask=(self.cta == 0) & (self.thread == 0))
+    def results(self, memory: Arrays, **words: Operand) -> None:
+        """Stores the numbers that a kernel returns, by name, by one thread of the grid."""
+        for name, word in words.items():
+            self.store(getattr(memory, name), 0, word, mask=(self.cta == 0) & (self.thread == 0))
 
     @each
     def row(self, indptr: Array, r: Value, mask: Mask = None) -> tuple[Value, Value]:

@@ -16,6 +16,7 @@ from .problem import Config, Problem, Rule
 from .widths import later
 
 DEFAULT_RULE = Rule()
+NUMBERS = "rounds", "status", "splits", "work"
 
 
 def default_config(n: int, nnz: int, *, low_degree: bool) -> Config:
@@ -69,11 +70,11 @@ def search(graph, source, delta, prepared, targets, rule: Rule, config: Config |
     if rule.real:
         distances = lax.bitcast_convert_type(distances, jnp.float32)
     tree = out.get("parents", out["noted"]) if rule.parents else None
-    return distances, tree, *(out["summary"][j] for j in range(4))
+    return distances, tree, *(out[name] for name in NUMBERS)
 
 
 def run(graph, operands, rule: Rule, config: Config | None, name: str):
-    """One launch: results by name, among them summary: (rounds, status, splits, work).
+    """One launch: results by name, NUMBERS among them.
 
     graph: ((indptr, indices, weights), prepared).
     """
@@ -109,12 +110,13 @@ def run(graph, operands, rule: Rule, config: Config | None, name: str):
         other = by_weight.ByWeight if ordered else any_degree.AnyDegree
         form = low_degree.LowDegree if low else other
         steps, ok, splits, work = form(k, c, m).run()
-        k.results(m.summary, steps, 1 - ok, splits, work)
+        k.results(m, rounds=steps, splits=splits, work=work)
+        return ok
 
     return launch(
         kernel,
         operands,
-        outputs | {"summary": 4},
+        outputs | dict.fromkeys(NUMBERS, ()),
         **c.form(),
         shared_words=(low_degree if low else any_degree).shared_words(c),
         name=f"{name}_{'low' if low else 'any'}_degree",

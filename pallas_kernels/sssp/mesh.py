@@ -68,7 +68,7 @@ def sssp(
     f32, i32 = jnp.float32, jnp.int32
 
     def kernel(k, m):
-        Search(k, m, places, n, CONTROL_WORDS + more).run()
+        return Search(k, m, places, n, CONTROL_WORDS + more).run()
 
     out = launch(
         kernel,
@@ -83,7 +83,7 @@ def sssp(
         {
             "whole": (n, f32),
             "labels": places * devices,
-            "summary": 4,
+            **dict.fromkeys(("rounds", "ended", "status", "refused"), ()),
             "done": places,
             "waiting": Flags.words(places, devices),
             "queue": 4 * capacity(places, indices.shape[0]),
@@ -98,8 +98,8 @@ def sssp(
     first = jax.lax.axis_index(axes) * places
     local = jax.lax.dynamic_slice_in_dim(out["labels"], first, places)
     local = jax.lax.bitcast_convert_type(local, f32)
-    rounds, ended, status, refused = out["summary"]
-    return out["whole"], local, rounds, ended, status, refused
+    ended, refused = out["ended"], out["refused"]
+    return out["whole"], local, out["rounds"], ended, out["status"], refused
 
 
 class Search:
@@ -139,7 +139,8 @@ class Search:
         steps, least, _, ok = k.while_(going, step, 0, least, 0, ok)
         ok = ok & self._finish(steps + 2)
         ended, refused = (k.cast(x, "i32") for x in (least >= INFINITY, least < 0))
-        k.results(m.summary, steps, ended, 1 - ok, refused)
+        k.results(m, rounds=steps, ended=ended, refused=refused)
+        return ok
 
     def _start(self):
         """Gives a label to the source alone; returns (ok, the least label)."""

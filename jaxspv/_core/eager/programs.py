@@ -86,7 +86,7 @@ class _Programs:
 
         traced.__name__ = name
         options = None
-        if platform == "cuda":  # XLA's autotuner compiles each fusion several times: slow first calls
+        if platform == "cuda":  # XLA's autotuner compiles each fusion more than once
             autotuner = "xla_gpu_experimental_enable_fusion_autotuner"
             options = gpu_compiler_options() | {autotuner: False}
         return jax.jit(traced, compiler_options=options)

@@ -134,7 +134,8 @@ class Search:
 
         last = first.loop(k, lambda s: (s.vertices > 0) & (s.ok == 1), self.step)
         ok, levels = finish(k, c, self.m, self.vertices, self.barrier, last, self.last_rows)
-        k.results(self.m.summary, levels, 1 - ok)
+        k.results(self.m, num_levels=levels)
+        return ok
 
     def _initialise(self):
         """Fills levels, `sent`, the queue; words LINKED (end of the rows), SQUARED.

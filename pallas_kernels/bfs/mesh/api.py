@@ -56,7 +56,7 @@ def bfs(
     )
 
     def kernel(k: Simt, m: Arrays):
-        Search(k, c, m).run()
+        return Search(k, c, m).run()
 
     out = launch(
         kernel,
@@ -69,7 +69,8 @@ def bfs(
         {
             "whole": n,
             "levels": places,
-            "summary": 2,
+            "num_levels": (),
+            "status": (),
             "visited": 2 * c.all_places // 32,
             "sent": c.all_places // 32,
             "messages": c.all_places,
@@ -81,5 +82,5 @@ def bfs(
         name="bfs_on_mesh",
         axes=axes,
     )
-    levels, status = out["summary"]
-    return out["whole"], out["levels"] if local_levels else None, levels, status
+    local = out["levels"] if local_levels else None
+    return out["whole"], local, out["num_levels"], out["status"]

@@ -30,8 +30,7 @@ from ..tuples.operations import is_sparse
 from ..write_rule.call import Dense, Options, as_operand_mask, call
 from .mxm.api import mxm
 from .mxv.api import mxv, vxm
-from .spmm.api import written
-from .spmm.xla import in_blocks
+from .spmm.api import in_blocks, written
 
 
 def product(

@@ -10,7 +10,7 @@ from pallas_kernels.products.spmm import NARROW, Config, coo_spmm, csr_spmm
 
 from ...._core.loops import one_by_one
 from ..spmv.gpu import SCALARS, no_scalars, scalars
-from .xla import no_dense_fold, register, result_dtype, widened
+from .api import no_dense_fold, register, result_dtype, widened
 
 SCATTERED = 64  # columns up to which atomics cost less than a sort of the entries by row
 

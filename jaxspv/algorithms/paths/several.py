@@ -20,8 +20,8 @@ from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Num
 from ..common.sources import check_vertex
 from ..common.weights import check_weights, with_real_weights
-from ..sssp.forms import refuse_tree
 from ..sssp.layout import with_lengths
+from ..sssp.tree import refuse_tree
 from ..sssp.xla import infinity
 from .several_xla import clamped_sum, searches, total
 

@@ -13,7 +13,7 @@ from ...graph import Graph
 from ...until import reached
 from ..common.edges import endpoints_of
 from ..sssp.api import sssp
-from ..sssp.forms import traced_delta
+from ..sssp.layout import traced_delta
 from ..sssp.xla import extend, infinity
 
 

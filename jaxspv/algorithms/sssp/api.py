@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,16 +17,16 @@ from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow
 from ...graph import as_graph
+from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Num, Real, Sources
 from ...until import Until, check_until, iteration_limit
 from ..common.edges import beyond_places
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
-from .forms import not_native, relax, search_in_cpp, shortest_path_tree, traced_delta
-from .layout import choose_delta, traced_kernel_delta, with_lengths
-from .tree import path_tangent
-from .xla import OutEdges, infinity, overflow, search
+from .layout import choose_delta, traced_delta, traced_kernel_delta, with_lengths
+from .tree import path_tangent, refuse_tree, shortest_path_tree
+from .xla import OutEdges, infinity, overflow, relax, search
 
 UNTIL = ("reached", "unchanged", "max_iterations")
 
@@ -254,15 +254,29 @@ def _asked(graph, source, until, found, parents: bool, deterministic: bool):
     return distances, tree if parents else None
 
 
-@op.register("native", backend="cpu", refuse=not_native, batched="vmap")
+def _not_native(graph, source, until, delta, *, max_steps, **_):
+    if max_steps is not None or (until is not None and until.bounds()):
+        return "it counts no steps: no `max_steps`, no `max_iterations`"
+    return refuse_tree(graph.out, graph.data, source)
+
+
+@op.register("native", backend="cpu", refuse=_not_native, batched="vmap")
 def _native(graph, source, until, delta, *, parents, deterministic, max_steps):
-    """A radix heap or delta-stepping by the weights; Bellman-Ford where one is negative. In C++."""
+    """A radix heap or delta-stepping by the weights; Bellman-Ford where one is negative. In C++.
+
+    With `until` it may end before it has settled the vertices beyond the limit of `until`.
+    """
     del delta
     if graph.n == 0 or graph.nse == 0:
         how = {"parents": parents, "deterministic": deterministic, "max_steps": max_steps}
         return _run(graph, source, until, None, **how)
-    distances, tree, steps, converged, wrapped = search_in_cpp(graph, source, until)
-    distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
+    targets: Any = np.zeros(0, np.int32)  # to the end
+    if until is not None and all(c.kind == "reached" for c in until.conditions()):
+        targets = jnp.stack([jnp.asarray(v, jnp.int32) for v in until.targets()])
+    out, results = graph.out, _types(graph, source, until, None, parents=True)[:5]
+    operands = out.indptr, out.indices, out.data, jnp.asarray(source, jnp.int32), targets
+    *found, steps, converged, wrapped = bind.call("sssp", results, *operands)
+    distances, tree = _asked(graph, source, until, found, parents, deterministic)
     return SSSP(distances, tree, steps, converged, wrapped, jnp.int32(0))
 
 
@@ -293,8 +307,9 @@ def _bellman_ford(graph, source, until, delta, **options):
 def _relaxation(graph, source, until, delta, *, parents, deterministic, max_steps):
     """All edges in every step: `d = min(d, d (min.+) A)`; under vmap a product with all d."""
     del until, delta, deterministic
-    found = relax(graph, source, max_steps, parents)
-    return SSSP(*found, jnp.int32(0))
+    distances, steps, still, wrapped = relax(graph, source, max_steps)
+    tree = shortest_path_tree(OutEdges.of(graph.out), distances, source) if parents else None
+    return SSSP(distances, tree, steps, still, wrapped, jnp.int32(0))
 
 
 def _run(graph, source, until, delta, *, parents, deterministic, max_steps):

@@ -24,7 +24,7 @@ from ..common.frontier import Edges
 from ..common.sources import check_source
 from ..common.status import finished, without_negative_cycle
 from .api import SSSP, UNTIL
-from .forms import width_over_mean
+from .layout import width_over_mean
 from .tree import sum_to_root
 from .xla import MOST_STEPS, extend, infinity, spoiled
 

@@ -1,4 +1,4 @@
-"""The tree of shortest paths that carries derivatives: its tight edges, and sums along its paths.
+"""Trees of shortest paths: the one that carries derivatives, sums along it; that of fewest hops.
 
 An edge u -> v of weight w is tight where `d[u] + w = d[v]`, finite. Three rules, in this order:
 
@@ -22,11 +22,20 @@ from ..._core.derivatives import is_zero
 from ..._core.loops import batch_any
 from ..._core.operation import Operation, typed
 from ...formats import CSR
+from ...formats.offsets import search_rows
 from ...native import bind
 from ...ops.products.spmv.jvp import serves
-from .forms import refuse_tree
+from .xla import OutEdges, extend, forest, infinity
 
+DTYPES = ("float32", "float64", "int32", "int64")
 STRICT, OR_EQUAL, ANY = range(3)  # how near an edge's tail must be, by rule
+
+
+def refuse_tree(A: Any, distances: Any, source: Any) -> str | None:
+    """Why the C++ cannot serve distances along the edges of A, a CSR or its arrays."""
+    if distances.dtype.name not in DTYPES or not A.indptr.dtype == A.indices.dtype == jnp.int32:
+        return f"it takes weights in {', '.join(DTYPES)} and indices of 32 bits"
+    return bind.refused()
 
 
 def tree_edges(A: CSR, distances: Array, source: Array) -> tuple[Array, Array]:
@@ -207,3 +216,41 @@ def _doubled(
     if down is None or slot is None:
         return s
     return jnp.zeros(down, s.dtype).at[slot].add(s, mode="drop")
+
+
+# ---- The tree of fewest hops, by the distances alone ----
+
+# `parents[v] = the tight predecessor u of v of smallest (hops[u], u)`, (n,) int32, where an edge
+# u -> v is tight if v is reached and `distances[u] + weight = distances[v]`, and hops counts the
+# tight edges from the source. The source is its own parent; -1 where unreached.
+shortest_path_tree = Operation(
+    "shortest-path tree",
+    types=lambda graph, distances, source: typed(jnp.int32, graph.n),
+    internal=True,
+)
+
+
+@shortest_path_tree.register("native", backend="cpu", refuse=refuse_tree)
+def _tree_in_cpp(graph: OutEdges, distances: Array, source: Array) -> Array:
+    tree = typed(jnp.int32, graph.n)
+    return bind.call("shortest_path_tree", tree, *graph, distances, jnp.asarray(source, jnp.int32))
+
+
+@shortest_path_tree.register("levels", batched="map")
+def _in_levels(graph: OutEdges, distances: Array, source: Array) -> Array:
+    """Breadth-first over the tight edges, a level of hops at a time.
+
+    Zero weights, and weights that a float sum absorbs, make cycles of tight edges: so a parent is
+    chosen by hops, which rise along every chosen edge.
+    """
+    n, top = graph.n, infinity(distances.dtype)
+    at_source = jnp.arange(n, dtype=jnp.int32) == source
+    root = jnp.where(at_source, source, -1).astype(jnp.int32)
+    if n == 0 or graph.indices.shape[0] == 0:
+        return root
+
+    tail, head = search_rows(graph.indptr, graph.indices.shape[0]), graph.indices
+    before, after = (jnp.take(distances, v, mode="clip") for v in (tail, head))
+    tight = (tail < n) & (extend(before, graph.weights) == after) & (after < top)
+    _, tails = forest(tail, head, tight, at_source)
+    return jnp.where(tails < n, tails, root)

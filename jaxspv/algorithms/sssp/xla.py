@@ -15,11 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ..._core.loops import batch_any, while_loop
+from ..._core.loops import batch_any, while_going, while_loop
 from ...algebra.monoids import max_
 from ...algebra.operators import min_extend
+from ...algebra.semirings import min_plus
 from ...formats import CSR
 from ...formats.offsets import search_rows
+from ...graph import Graph
+from ...ops.products.mxv.api import mxv
 from ..common.frontier import Edges, Queue, append, distinct_or_dropped, for_edges, one_of_each
 
 MOST_STEPS = np.int32(np.iinfo(np.int32).max)
@@ -242,3 +245,27 @@ def forest(tail: Array, head: Array, chosen: Array, roots: Array) -> tuple[Array
 
     slots = while_loop(lambda s: batch_any(jnp.any(s[1])), level, (none, roots))[0]
     return slots, tail.at[slots].get(mode="fill", fill_value=n).astype(jnp.int32)
+
+
+def relax(graph: Graph, source: Array, max_steps: int | None) -> tuple[Array, Array, Array, Array]:
+    """Distances (n,), steps, converged, overflow: `d = min(d, d (min.+) A)` to the end.
+
+    Under vmap over the source a step is one product of the matrix with all vectors, and the loop
+    ends when the last of them stands still. O(nse) a step and source; n steps at most unless a
+    cycle is negative.
+    """
+    n = graph.n
+    pull = graph.out.T if graph.inn is None else graph.inn
+    top = infinity(graph.dtype)
+    at_source = jnp.arange(n, dtype=jnp.int32) == source
+    most = n if max_steps is None else min(max_steps, n)
+
+    def step(c: Any):
+        d, steps, moving = c
+        new = jnp.minimum(d, mxv(pull, d, min_plus))
+        return new, steps + moving, moving & jnp.any(new != d) & (steps + 1 < most)
+
+    first = (jnp.where(at_source, jnp.zeros_like(top), top), jnp.int32(0), jnp.bool_(most > 0))
+    d, steps, _ = while_going(step, first, together=True)
+    still = jnp.all(jnp.minimum(d, mxv(pull, d, min_plus)) == d)
+    return d, steps, still, overflow(OutEdges.of(graph.out), d)

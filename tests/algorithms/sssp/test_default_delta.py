@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxspv as jsp
-from jaxspv.algorithms.sssp.forms import delta_of, traced_delta
+from jaxspv.algorithms.sssp.layout import delta_of, traced_delta
 
 N, EDGES, CAPACITY = 30, 150, 200
 

@@ -10,7 +10,8 @@ from graph_files import graph_files
 from scipy.sparse.csgraph import dijkstra
 
 from jaxspv.algorithms.sssp.api import SSSP
-from jaxspv.algorithms.sssp.forms import delta_of, shortest_path_tree
+from jaxspv.algorithms.sssp.layout import delta_of
+from jaxspv.algorithms.sssp.tree import shortest_path_tree
 from jaxspv.algorithms.sssp.xla import OutEdges, search
 
 

@@ -15,7 +15,7 @@ from strategies import garbage, precision
 from jaxspv._core.operation import Operation
 from jaxspv.algorithms.sssp import xla
 from jaxspv.algorithms.sssp.api import SSSP
-from jaxspv.algorithms.sssp.forms import shortest_path_tree
+from jaxspv.algorithms.sssp.tree import shortest_path_tree
 from jaxspv.algorithms.sssp.xla import OutEdges
 
 FORM = pytest.mark.parametrize("form", ("cpu", "xla"))

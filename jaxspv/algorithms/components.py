@@ -19,7 +19,7 @@ from ..native import bind
 from ..shapes import Bool, Int, Matrix
 from ..sharding.exchange import Local, on_mesh
 from ..sharding.operation import mesh_op, one_kernel_refused
-from .common.edges import endpoints_of, no_edges, without_ghosts
+from .common.edges import by_vertex, endpoints_of, no_edges, without_ghosts
 from .common.status import finished
 
 
@@ -74,11 +74,7 @@ def connected_components(
     return finished(op(graph, backend=backend, method=method), "connected_components")
 
 
-def _types(graph):
-    return Components(typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.int32))
-
-
-op = Operation("connected_components", types=_types)
+op = Operation("connected_components", types=by_vertex(Components, *[jnp.int32] * 3))
 
 
 @op.register("afforest", backend="pallas", refuse=no_edges)

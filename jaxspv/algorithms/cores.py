@@ -17,7 +17,7 @@ from ..graph import Graph
 from ..native import bind
 from ..shapes import Count, Int, Matrix
 from ..until import iteration_limit
-from .common.edges import degrees_without_loops, endpoints_of, kept, no_edges, undirected
+from .common.edges import by_vertex, degrees_without_loops, endpoints_of, kept, no_edges, undirected
 from .common.status import finished
 
 
@@ -116,11 +116,7 @@ def _k_core(graph: Graph, k: Count | None, **how: Any) -> tuple[CSR, CoreNumbers
     return kept(graph.out, both[0] & both[1]), found
 
 
-def _types(graph):
-    return CoreNumbers(typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.int32))
-
-
-op = Operation("core_number", types=_types)
+op = Operation("core_number", types=by_vertex(CoreNumbers, *[jnp.int32] * 3))
 
 
 @op.register("levels", backend="pallas", refuse=no_edges)

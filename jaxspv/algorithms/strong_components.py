@@ -14,7 +14,7 @@ from .._core.pytree import result_tuple
 from ..graph import Graph, as_graph
 from ..native import bind
 from ..shapes import Int, Matrix
-from .common.edges import endpoints_of
+from .common.edges import by_vertex, endpoints_of
 from .common.status import finished
 from .components import connected_components, named_components
 
@@ -73,11 +73,7 @@ def strongly_connected_components(
     return finished(found, "strongly_connected_components")
 
 
-def _types(graph):
-    return StrongComponents(typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.int32))
-
-
-op = Operation("strongly_connected_components", types=_types)
+op = Operation("strongly_connected_components", types=by_vertex(StrongComponents, *[jnp.int32] * 3))
 MOST_VERTICES = 2**26 - 2  # that the kernel's order can number
 
 

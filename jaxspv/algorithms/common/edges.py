@@ -48,6 +48,11 @@ def endpoints_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
     return jnp.where(valid, tail, n), jnp.where(valid, head, n)
 
 
+def by_vertex(kind: Any, dtype: Any, *numbers: Any) -> Any:
+    """The `types` of an operation whose result has a value a vertex, then numbers, of dtypes."""
+    return lambda graph, *_, **__: kind(typed(dtype, graph.n), *map(typed, numbers))
+
+
 def vertices_of(graph: Graph) -> Any:
     """The number of vertices that are no ghosts of `pad`."""
     return graph.n if graph.num_vertices is None else graph.num_vertices

@@ -8,14 +8,14 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..._core.eager.arrays import single_numbers
-from ..._core.operation import Operation, typed
+from ..._core.operation import Operation
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Vector
 from ...until import iteration_limit
-from ..common.edges import endpoints_of, without_ghosts
+from ..common.edges import by_vertex, endpoints_of, without_ghosts
 from ..common.sources import vertex_labels
 
 
@@ -85,10 +85,7 @@ def label_propagation(
     return found._replace(labels=without_ghosts(graph, found.labels, -1))
 
 
-def _types(graph, labels, limit):
-    return LabelPropagation(typed(jnp.int32, graph.n), typed(jnp.int32), typed(jnp.bool_))
-
-
+_types = by_vertex(LabelPropagation, jnp.int32, jnp.int32, jnp.bool_)
 op = Operation("label_propagation", types=_types)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +16,7 @@ from ...generators.graphs import check_key
 from ...graph import Graph
 from ...native import bind
 from ...shapes import Bool, Int, Key, Matrix
-from ..common.edges import endpoints_of, no_edges, undirected, without_ghosts
+from ..common.edges import by_vertex, endpoints_of, no_edges, undirected, without_ghosts
 from ..common.sources import check_source
 from ..common.status import finished
 
@@ -148,14 +147,10 @@ def greedy_color(
     return finished(found, "greedy_color")
 
 
-def _types(kind, dtype, graph, _):
-    return kind(typed(dtype, graph.n), typed(jnp.int32), typed(jnp.int32))
-
-
 independent = Operation(
-    "maximal_independent_set", types=functools.partial(_types, IndependentSet, jnp.bool_)
+    "maximal_independent_set", types=by_vertex(IndependentSet, jnp.bool_, jnp.int32, jnp.int32)
 )
-colored = Operation("greedy_color", types=functools.partial(_types, Coloring, jnp.int32))
+colored = Operation("greedy_color", types=by_vertex(Coloring, *[jnp.int32] * 3))
 MOST_VERTICES = 2**28  # whose four words each are counted in int32
 PLANAR = 6  # planar graphs have fewer entries a row, on average
 

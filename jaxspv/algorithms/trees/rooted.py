@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..._core.operation import Operation, typed
+from ..._core.operation import Operation
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...graph import as_graph
 from ...native import bind
 from ..bfs.api import op as bfs_op
+from ..common.edges import by_vertex
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished
 
@@ -88,12 +89,7 @@ def spanning_tree(
     return finished(over(root, one)(root), "spanning_tree")
 
 
-def _types(graph, root):
-    del root
-    return SpanningTree(typed(jnp.int32, graph.n), typed(jnp.int32))
-
-
-op = Operation("spanning_tree", types=_types)
+op = Operation("spanning_tree", types=by_vertex(SpanningTree, jnp.int32, jnp.int32))
 THIN = 6  # mean entries of a row of a graph that may be deep
 
 

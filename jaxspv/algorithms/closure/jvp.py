@@ -17,6 +17,7 @@ from ..._core.reductions import gather, segment_sums
 from ..._core.tuples import Each, ones_unless, take
 from ...algebra.semirings import plus_times
 from ...formats.tuples import Tuples
+from ..common.derivatives import with_tangent
 from . import levels
 from .pieces import entries, plan
 
@@ -28,23 +29,17 @@ def serves(semiring: Any, values: Any, x0: Any) -> bool:
     return numbers and semiring.add.sums_tangents and jnp.issubdtype(x0.dtype, jnp.inexact)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def solution(graph: Callable[[], Any], params: Any, x: Any) -> Any:
     """x, with the derivative of the solution of `x = x0 + x A`; params: semiring, values of A, x0.
 
     A tangent solves `x' = b + x' S`, where S has the share of each edge in what it leads to, all
     computed from x before the loop. JAX's own derivative of the loop copies x in each step.
     """
-    del graph, params
-    return x
+    return with_tangent(functools.partial(_tangent, graph), params, x)
 
 
-def _tangent(graph, primals, tangents):
-    params, x = primals
-    x = solution(graph, params, x)
-    if is_zero(tangents[0]):
-        return x, jnp.zeros_like(x)
-    (semiring, values, x0), (*dots, dot) = params, tangents[0]
+def _tangent(graph, params, x, tangents):
+    (semiring, values, x0), (*dots, dot) = params, tangents
     add, n = semiring.add, x.shape[0]
     places, pieces = graph()
     T = Tuples(places, None)
@@ -79,7 +74,4 @@ def _tangent(graph, primals, tangents):
     back = plan(T.T)
     assert back is not None, "the transpose of an acyclic graph has cycles"
     rest = lambda v: v - summed(shares * gather(v, source))  # noqa: E731
-    return x, linear_solve(rest, b, by_levels(pieces), by_levels(back[0]))
-
-
-solution.defjvp(_tangent, symbolic_zeros=True)
+    return linear_solve(rest, b, by_levels(pieces), by_levels(back[0]))

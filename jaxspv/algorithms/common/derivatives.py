@@ -27,27 +27,32 @@ STEPS = 10_000  # the linear iteration takes at most so many steps
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def with_tangent(rule: Callable[..., Any], params: Any, x: Any) -> Any:
+    """x, with the tangent `rule(params, x, tangents of params)`; a tangent may be a known zero."""
+    del rule, params
+    return x
+
+
+@functools.partial(with_tangent.defjvp, symbolic_zeros=True)
+def _(rule, primals, tangents):
+    x = with_tangent(rule, *primals)
+    return x, jnp.zeros_like(x) if is_zero(tangents[0]) else rule(primals[0], x, tangents[0])
+
+
 def fixed_point(step: Callable[..., Array], params: tuple[Any, ...], x: Array) -> Array:
     """x, with the derivative of the solution of `x = step(x, *params)`, whose derivative contracts.
 
     The tangent solves `x' = dF/dx x' + dF/dparams params'`, by Richardson's iteration, as does the
     cotangent with the transpose.
     """
-    del step, params
-    return x
+    return with_tangent(functools.partial(implicit, step), params, x)
 
 
-def _tangent(step, primals, tangents):
-    params, x = primals
-    x = fixed_point(step, params, x)
-    if is_zero(tangents[0]):
-        return x, jnp.zeros_like(x)
-    _, source = jvp_of_perturbed(lambda *p: step(x, *p), params, tangents[0])
+def implicit(step: Callable[..., Array], params: Any, x: Array, dots: Any) -> Array:
+    """The tangent of `fixed_point` by those of the parameters."""
+    _, source = jvp_of_perturbed(lambda *p: step(x, *p), params, dots)
     _, along = jax.linearize(lambda x: step(x, *params), x)
-    return x, linear_solve(lambda v: v - along(v), source, richardson, richardson)
-
-
-fixed_point.defjvp(_tangent, symbolic_zeros=True)
+    return linear_solve(lambda v: v - along(v), source, richardson, richardson)
 
 
 def richardson(

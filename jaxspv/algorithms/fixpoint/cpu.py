@@ -8,6 +8,7 @@ conditions included, and a step costs in proportion to the edges of its frontier
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -63,13 +64,11 @@ def run_frontier(call: Call) -> tuple[Array, Array, Array]:
         y, marks, touched, count = _pushed(call, work)
         queue, new, tail, changed, moved = _updated(call, work, y, touched, count, missing)
 
-        def settle(c):
-            k, x, y, marks = c
+        def settle(k, x, y, marks):
             v = read(touched, k)
-            x, y = write(x, v, read(new, k)), write(y, v, at_rest)
-            return k + 1, x, y, write(marks, v, jnp.int32(-1))
+            return write(x, v, read(new, k)), write(y, v, at_rest), write(marks, v, jnp.int32(-1))
 
-        _, x, y, marks = lax.while_loop(lambda c: c[0] < count, settle, (zero, state.x, y, marks))
+        x, y, marks = each(0, count, settle, state.x, y, marks)
         state = State(x, state.iterations + 1, moved, changed == 0)
         return _Work(state, y, marks, queue, tail, touched, new)
 
@@ -81,26 +80,20 @@ def _pushed(call: Call, work: _Work) -> tuple[Array, Array, Array, Array]:
     A, add, x = call.graph.out, call.semiring.add, work.state.x
     dtype = work.y.dtype
 
-    def edge(c):
-        slot, value, y, marks, touched, count = c
+    def edge(value, slot, y, marks, touched, count):
         v = read(A.indices, slot)
         new = is_negative(read(marks, v))
         term = add.admit(call.semiring.mul(value, read(A.data, slot))).astype(dtype)
         y = write(y, v, add.op(read(y, v), term).astype(dtype))
         touched = write(touched, count, v)
-        return slot + 1, value, y, write(marks, v, new), touched, count + new  # read, then written
+        return y, write(marks, v, new), touched, count + new  # read, then written
 
-    def vertex(c):
-        k, y, marks, touched, count = c
+    def vertex(k, *state):
         u = read(work.queue, k)
-        last = read(A.indptr, u + 1)
-        start = (read(A.indptr, u), read(x, u), y, marks, touched, count)
-        _, _, *rest = lax.while_loop(lambda c: c[0] < last, edge, start)
-        return k + 1, *rest
+        ends = read(A.indptr, u), read(A.indptr, u + 1)
+        return each(*ends, functools.partial(edge, read(x, u)), *state)
 
-    zero = jnp.int32(0)
-    start = (zero, work.y, work.marks, work.touched, zero)
-    return lax.while_loop(lambda c: c[0] < work.tail, vertex, start)[1:]
+    return each(0, work.tail, vertex, work.y, work.marks, work.touched, jnp.int32(0))
 
 
 def _updated(call: Call, work: _Work, y, touched, count, missing) -> tuple[Array, ...]:
@@ -108,8 +101,7 @@ def _updated(call: Call, work: _Work, y, touched, count, missing) -> tuple[Array
     state = work.state
     wide = state.residual.dtype
 
-    def one(c):
-        k, queue, new, tail, changed, moved = c
+    def one(k, queue, new, tail, changed, moved):
         v = read(touched, k)
         old = read(state.x, v)
 
@@ -122,8 +114,8 @@ def _updated(call: Call, work: _Work, y, touched, count, missing) -> tuple[Array
         change = jnp.where(differ, jnp.abs(value.astype(wide) - old.astype(wide)), 0)
         more = differ & differs(value, missing)
         queue, new = write(queue, tail, v), write(new, k, value)
-        return k + 1, queue, new, tail + more, changed + differ, moved + change
+        return queue, new, tail + more, changed + differ, moved + change
 
     zero = jnp.int32(0)
-    start = (zero, work.queue, work.new, zero, zero, jnp.zeros_like(state.residual))
-    return lax.while_loop(lambda c: c[0] < count, one, start)[1:]
+    start = (work.queue, work.new, zero, zero, jnp.zeros_like(state.residual))
+    return each(0, count, one, *start)

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..._core.derivatives import dense_tangent, is_zero, jvp_of_perturbed
-from ..._core.loops import linear_solve, scan
+from ..._core.loops import scan
 from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
-from ..common.derivatives import richardson
+from ..common.derivatives import implicit
 from ..sssp.xla import forest
 from .xla import Call, differs
 
@@ -38,7 +38,7 @@ def _parts(call, tangents) -> tuple[tuple[Any, ...], tuple[Any, ...], Callable[.
 
 
 def _implicit(call, tangents, result) -> Array:
-    """`x' = dF/dx x' + dF/dtheta theta'`, by Richardson's iteration: dF/dx contracts."""
+    """As of any `fixed_point`: dF/dx contracts."""
     leaves, dots, together = _parts(call, tangents)
     if is_zero(dots[:-1]):  # x0 has no influence
         return jnp.zeros_like(result.x)
@@ -49,9 +49,7 @@ def _implicit(call, tangents, result) -> Array:
         moved = call._replace(operands=operands, captured=captured)
         return moved.updated(x, y, result.iterations)
 
-    _, source = jvp_of_perturbed(functools.partial(step, result.x), leaves, dots)
-    _, along = jax.linearize(lambda x: step(x, *leaves), result.x)
-    return linear_solve(lambda v: v - along(v), source, richardson, richardson)
+    return implicit(step, leaves, result.x, dots)
 
 
 def _along_tree(call, tangents, result) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,7 @@ def implements(function: Callable[..., Any], name: str | None = None) -> Callabl
     kinds of graphs that a function is not for before it asks a backend.
     """
     signature, name = inspect.signature(function), name or function.__name__
+    lazy = inspect.isgeneratorfunction(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -35,7 +37,10 @@ def implements(function: Callable[..., Any], name: str | None = None) -> Callabl
             raise NotImplementedError(f"{name}: {error}") from None
         _keep_programs()
         with double_precision():
-            return function(*args, **kwargs)
+            found = function(*args, **kwargs)
+            if lazy:  # refused before the first is asked for
+                found = itertools.chain([*itertools.islice(found, 1)], found)
+            return found
 
     FUNCTIONS[name] = call
     return call

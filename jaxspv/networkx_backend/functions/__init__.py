@@ -8,4 +8,5 @@ composed("single_source_dijkstra multi_source_dijkstra_path single_source_bellma
 composed("single_source_dijkstra_path single_source_dijkstra_path_length dijkstra_path")
 composed("bellman_ford_path all_pairs_shortest_path shortest_path shortest_path_length has_path")
 composed("efficiency descendants_at_distance bfs_successors average_clustering")
-composed("is_attracting_component is_bipartite sets")
+composed("all_pairs_dijkstra all_pairs_dijkstra_path all_pairs_bellman_ford_path")
+composed("all_pairs_bellman_ford_path_length is_attracting_component is_bipartite sets")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import networkx as nx
@@ -12,7 +11,7 @@ import numpy as np
 from ...algorithms.sssp.api import sssp
 from ...checking import check
 from ..graph import ConvertedGraph
-from ..registry import double_precision, enter, implements
+from ..registry import enter, implements
 from ..results import Tree, ascending, ends, labels, pairs, path_to, paths, vertex
 from ..searches import all_distances, all_levels, bfs_tree, distances, lengths, levels, queue
 from ..views import joined, on_device
@@ -251,19 +250,6 @@ def all_pairs_dijkstra_path_length(G, cutoff=None, weight="weight"):
     return ((G.nodes[s], tree.lengths(cutoff)) for s, tree in trees)
 
 
-def _part_from_each(G, cutoff=None, weight="weight", *, part, negative=False):
-    """Each node with lengths or paths from it; one search after the other."""
-    lengths(G, weight, negative=negative)  # refuses before the first is asked for
-
-    def each() -> Iterator[tuple[Any, Any]]:
-        for s, node in enumerate(G.nodes):
-            with double_precision():
-                found = Tree(G, weight, *distances(G, weight, s, negative=negative))
-            yield node, part(found, cutoff)
-
-    return each()
-
-
 def _bellman_ford(G: ConvertedGraph, source: Any, weight: str | None) -> Tree:
     s = vertex(G, source, f"Source {source} not in G")
     return Tree(G, weight, *distances(G, weight, s, negative=True))
@@ -273,20 +259,6 @@ def _bellman_ford(G: ConvertedGraph, source: Any, weight: str | None) -> Tree:
 def single_source_bellman_ford_path_length(G, source, weight="weight"):
     """Lengths from the source; they may be negative."""
     return _bellman_ford(G, source, weight).lengths()
-
-
-def _bellman_ford_from_each(G, weight="weight", *, part):
-    return _part_from_each(G, None, weight, part=part, negative=True)
-
-
-enter(
-    all_pairs_dijkstra=functools.partial(_part_from_each, part=Tree.both),
-    all_pairs_dijkstra_path=functools.partial(_part_from_each, part=Tree.paths),
-    all_pairs_bellman_ford_path=functools.partial(_bellman_ford_from_each, part=Tree.paths),
-    all_pairs_bellman_ford_path_length=functools.partial(
-        _bellman_ford_from_each, part=Tree.lengths
-    ),
-)
 
 
 @implements

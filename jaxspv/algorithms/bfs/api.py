@@ -22,7 +22,7 @@ from ...graph import Graph, as_graph, register_layout
 from ...native import bind
 from ...shapes import Count, Int, Matrix, Sources
 from ...until import Until, check_until
-from ..common.edges import beyond_places, no_edges
+from ..common.edges import beyond_places, no_edges, unprepared
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished
 from . import tiles as tiles
@@ -149,11 +149,7 @@ def _types(graph, source, until, *, parents, deterministic, bounds):
     return BFS(vector, vector if parents else None, number, number)
 
 
-def _advice(graph, *_, **__):
-    bare = "bfs" not in graph.layouts
-    return ["`prepare(A, for_='bfs')` would add the in-edges to pull from."] if bare else []
-
-
+_advice = unprepared("bfs", "add the in-edges to pull from")
 op = Operation("bfs", types=_types, advice=_advice)
 
 

@@ -38,6 +38,12 @@ def beyond_places(graph: Any) -> str | None:
     return f"{graph.n} vertices and {graph.nse} edges exceed its int32 places"
 
 
+def unprepared(purpose: str, gain: str) -> Any:
+    """Advice of an operation on graphs that `prepare` has not seen."""
+    line = f"`prepare(A, for_={purpose!r})` would {gain}."
+    return lambda graph, *_, **__: [] if purpose in graph.layouts else [line]
+
+
 def endpoints_of(graph: Graph, *, loops: bool = True) -> tuple[Array, Array]:
     """(nse,) tails and heads by slot; both n for padding, and for self loops unless `loops`."""
     n = graph.n

@@ -25,6 +25,7 @@ from ...ops.products.mxv.api import mxv
 from ...ops.products.spmv.api import op as spmv
 from ...shapes import Bool, Count, Float, Int, Matrix, Real, Vector
 from ...until import iteration_limit
+from ..common.edges import unprepared
 from ..common.sources import elsewhere
 from ..common.status import finished
 from ..common.weights import over_largest, refused, with_real_weights
@@ -218,17 +219,12 @@ def _tangent(primals, tangents, result):
     return PageRank(scores, None, None, None)  # pyright: ignore[reportArgumentType]
 
 
-def _advice(graph, *_, **__):
-    bare = "pagerank" not in graph.layouts
-    gain = "`prepare(A, for_='pagerank')` would find the in-edges, to pull from."
-    return [gain] if bare else []
-
-
 def _types(graph, *_):
     scores = typed(graph.dtype, graph.n)
     return PageRank(scores, typed(jnp.int32), typed(jnp.bool_), typed(jnp.int32))
 
 
+_advice = unprepared("pagerank", "find the in-edges, to pull from")
 op = Operation("pagerank", _tangent, types=_types, advice=_advice)
 
 

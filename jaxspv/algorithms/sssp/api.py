@@ -20,7 +20,7 @@ from ...graph import as_graph
 from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Num, Real, Sources
 from ...until import Until, check_until, iteration_limit
-from ..common.edges import beyond_places
+from ..common.edges import beyond_places, unprepared
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
@@ -167,11 +167,7 @@ def _types(graph, source, until, widths, *, parents, **_):
     return SSSP(typed(graph.dtype, graph.n), tree, number, flag, flag, number)
 
 
-def _advice(graph, *_, **__):
-    bare = "sssp" not in graph.layouts
-    return ["`prepare(A, for_='sssp')` would choose the bucket width once."] if bare else []
-
-
+_advice = unprepared("sssp", "choose the bucket width once")
 op = Operation("sssp", _tangent, types=_types, advice=_advice)
 
 

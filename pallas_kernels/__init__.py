@@ -1,7 +1,7 @@
 """Fast paths: GPU kernels that take arrays and give arrays. Imports jax only, nothing of jaxspv.
 
 The contract of a kernel: it is written once in SIMT form over the primitives of `simt/launch.py`,
-runs on an NVIDIA GPU (Mosaic GPU) or interpreted on the host (`interpret=True`), returns an int32
+runs on an NVIDIA GPU (Mosaic GPU) or interpreted on the host (`device.Grid`), returns an int32
 `status` (0: the result is right; otherwise a grid barrier expired and the result means nothing),
 refuses vmap, needs no zeroed workspace and launches at most as many CTAs as the device holds
 together. The kernels over a CSR (`csr_spmv`, `csr_vjp`, `tight_edges`) and `betweenness` have no

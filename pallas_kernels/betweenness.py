@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 from .frontier import put_words
 from .rows.flatten import flatten
-from .simt.device import DEFAULT_GRID, Grid
+from .simt.device import extent
 from .simt.launch import launch
 from .simt.primitives import Simt
 from .simt.typed import Array, Arrays, Value
@@ -44,7 +44,6 @@ def betweenness(
     sources: jax.Array,
     *,
     endpoints: bool = False,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(dependency of each vertex, float32[n]; bool, whether a number of paths overflows float32).
 
@@ -55,7 +54,7 @@ def betweenness(
     n, count = indptr.shape[0] - 1, sources.shape[0]
     if n == 0 or count == 0:
         return jnp.zeros(n, jnp.float32), jnp.bool_(False)
-    form = grid.form()
+    form = extent()
     ctas = form["ctas"] = max(1, min(form["ctas"], count, MOST_WORDS // (WORDS * n)))
     rows = {"indptr": indptr, "indices": indices, "in_indptr": in_indptr, "in_indices": in_indices}
     out = launch(

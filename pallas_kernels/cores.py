@@ -30,7 +30,7 @@ import jax
 from .frontier import put
 from .rows.flatten import flatten
 from .rows.worklist import FOURTH, MORE, THIRD, Worklist
-from .simt.device import DEFAULT_GRID, Grid
+from .simt.device import extent
 from .simt.launch import launch
 from .simt.typed import Several
 
@@ -61,13 +61,11 @@ class State(NamedTuple):
     level: Any
 
 
-def cores(
-    indptr: jax.Array, indices: jax.Array, *, grid: Grid = DEFAULT_GRID
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def cores(indptr: jax.Array, indices: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(core numbers int32[n], the largest, status int32) of a symmetric graph; self loops do not
     count."""
     n = indptr.shape[0] - 1
-    capacity, form = Worklist.capacity(n, indices.shape[0]), grid.form()
+    capacity, form = Worklist.capacity(n, indices.shape[0]), extent()
 
     def kernel(k, m):
         stack, above, level = k.shared(k.threads // 32 * STACK), k.shared(4), k.shared(4)
@@ -85,7 +83,6 @@ def cores(
             "largest": 1,
             "status": 1,
         },
-        **form,
         shared_words=form["threads"] // 32 * STACK + Worklist.shared_words(PIECE_WORDS) + 8,
         name="cores",
     )

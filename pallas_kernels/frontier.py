@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from .simt.device import Extent, Grid
+from .simt.device import Extent, resident_ctas
 from .simt.primitives import Simt
 from .simt.typed import Array, Body, Operand, Value, one_by_one
 
@@ -200,7 +200,8 @@ class Spread:
 
     def form(self) -> Extent:
         """Arguments of `launch`."""
-        return Grid(self.ctas, self.threads, self.interpret).form()
+        ctas = self.ctas or resident_ctas()
+        return {"ctas": ctas, "threads": self.threads, "interpret": self.interpret}
 
 
 @dataclasses.dataclass(frozen=True)

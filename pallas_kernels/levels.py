@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .rows.folds import Fold, LogSum
-from .simt.device import DEFAULT_GRID, Grid, most_ctas
+from .simt.device import extent, most_ctas
 from .simt.launch import launch
 from .simt.scalar_jaxpr import ScalarSemiring, evaluate
 
@@ -58,13 +58,7 @@ class Plan(NamedTuple):
 
 
 def sums_by_levels(
-    x: jax.Array,
-    values: jax.Array,
-    plan: Plan,
-    *,
-    semiring: ScalarSemiring,
-    log_sum: bool = False,
-    grid: Grid = DEFAULT_GRID,
+    x: jax.Array, values: jax.Array, plan: Plan, *, semiring: ScalarSemiring, log_sum: bool = False
 ) -> tuple[jax.Array, jax.Array]:
     """(x[held, batches], status int32): x in the end, from the values before the first piece.
 
@@ -88,7 +82,7 @@ def sums_by_levels(
         operands,
         {"status": 1},
         inout={"x": x.reshape(-1)},
-        **grid.form(ctas, threads),
+        **extent(ctas, threads),
         name="sums_by_levels",
     )
     return out["x"].reshape(x.shape), out["status"][0]

@@ -25,7 +25,6 @@ import jax
 
 from .rows.flatten import flatten
 from .rows.worklist import MORE, Worklist
-from .simt.device import DEFAULT_GRID, Grid
 from .simt.launch import launch
 from .simt.typed import Several
 
@@ -50,9 +49,7 @@ class State(NamedTuple):
     split: Any
 
 
-def strong(
-    indptr: jax.Array, indices: jax.Array, pivot: jax.Array, *, grid: Grid = DEFAULT_GRID
-) -> tuple[jax.Array, jax.Array]:
+def strong(indptr: jax.Array, indices: jax.Array, pivot: jax.Array) -> tuple[jax.Array, jax.Array]:
     """(labels int32[n], status int32): for each vertex the least vertex of its strong component.
 
     indptr int32[2 n + 2], indices: n + 1 offsets of the rows of out-edges, then n + 1 offsets of
@@ -78,7 +75,6 @@ def strong(
             "pieces": 2 * PIECE_WORDS * capacity,
             "status": 1,
         },
-        **grid.form(),
         shared_words=Worklist.shared_words(PIECE_WORDS),
         name="strong",
     )

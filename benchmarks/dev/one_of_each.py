@@ -36,7 +36,7 @@ from pallas_kernels.layouts.lengths import by_weight, prepare_sssp
 from pallas_kernels.layouts.sliced_rows import prepare_pagerank
 from pallas_kernels.pagerank.one_gpu import Limits, pagerank
 from pallas_kernels.products.spmv_tuples import csr_spmv_tuples
-from pallas_kernels.simt.device import Grid
+from pallas_kernels.simt.device import Grid, launching
 from pallas_kernels.simt.launch import launch
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, TupleSemiring, trace
 from pallas_kernels.sssp.api import default_config, sssp
@@ -97,31 +97,25 @@ def kernels(name, form):
     labels = csgraph.connected_components(A, directed=False)[1]
     yield (
         "components",
-        lambda: components(*csr, grid=Grid(**form)),
+        lambda: components(*csr),
         lambda out: _same(_first(np.asarray(out[0])), _first(labels)),
     )
-    yield from algorithms(A, csr, weights, Grid(**form))
+    yield from algorithms(A, csr, weights)
     low = is_low_degree(n, degree.max(), degree.sum())
     order = "breadth_first" if low else "degree"
     arrays = jax.tree.map(jnp.asarray, prepare_pagerank(A.indptr, A.indices, order=order))
     strength, p = jnp.asarray(degree, jnp.float32), jnp.full(n, 1 / n, jnp.float32)
     yield (
         "pagerank",
-        lambda: pagerank(
-            strength, p, Limits(0.85, 1e-6, 100, 0), prepared=arrays, grid=Grid(**form)
-        ),
+        lambda: pagerank(strength, p, Limits(0.85, 1e-6, 100, 0), prepared=arrays),
         lambda out: _same(round(float(out[0].sum()), 3), 1),
     )
     valued = prepare_pagerank(A.indptr, A.indices, A.data, order=order)
     valued = jax.tree.map(jnp.asarray, valued)
-    yield (
-        "fixpoint_dense",
-        lambda: _shortest(valued, source, n, form),
-        lambda out: _same(out[0], right),
-    )
+    yield ("fixpoint_dense", lambda: _shortest(valued, source, n), lambda out: _same(out[0], right))
 
 
-def algorithms(A, csr, weights, grid):
+def algorithms(A, csr, weights):
     """The same of algorithms with one right result, or one for each order of the vertices."""
     n, degree, found = A.shape[0], np.diff(A.indptr), types.SimpleNamespace
     walks = (A != 0).astype(np.int64)
@@ -162,24 +156,24 @@ def algorithms(A, csr, weights, grid):
     both = np.concatenate([A.indptr, A.indptr + A.nnz]), np.tile(A.indices, 2)
     both, hub = tuple(map(jnp.asarray, both)), jnp.int32(np.argmax(degree))
     whole, per = jnp.asarray(A.data.astype(np.int32)), jnp.float32(1 / A.data.sum())
-    yield "strong", lambda: strong(*both, hub, grid=grid), lambda out: _same(out[0], smallest)
-    yield "cores", lambda: cores(*csr, grid=grid), peeled
-    yield "forest", lambda: spanning_forest(*csr, weights, grid=grid), forest
-    yield "tree", lambda: spanning_tree(*csr, hub, grid=grid), tree
-    yield "set", lambda: waiting.independent_set(*csr, priority, grid=grid), members
-    yield "colors, waiting", lambda: waiting_colors.coloring(*csr, priority, grid=grid), colors
-    yield "colors, in order", lambda: in_order.coloring(*csr, order, grid=grid), colors
-    yield "triangles", lambda: triangles(*csr, upward(*csr, grid), grid), total
+    yield "strong", lambda: strong(*both, hub), lambda out: _same(out[0], smallest)
+    yield "cores", lambda: cores(*csr), peeled
+    yield "forest", lambda: spanning_forest(*csr, weights), forest
+    yield "tree", lambda: spanning_tree(*csr, hub), tree
+    yield "set", lambda: waiting.independent_set(*csr, priority), members
+    yield "colors, waiting", lambda: waiting_colors.coloring(*csr, priority), colors
+    yield "colors, in order", lambda: in_order.coloring(*csr, order), colors
+    yield "triangles", lambda: triangles(*csr, upward(*csr)), total
     yield (
         "triangles of vertices",
-        lambda: triangles_of_vertices(*csr, upward(*csr, grid), grid),
+        lambda: triangles_of_vertices(*csr, upward(*csr)),
         lambda out: _same(out, around),
     )
-    yield "tuples", *nearest(A, csr, weights, grid)
-    yield "louvain", lambda: moves(*csr, whole, strength, per, grid=grid), communities
+    yield "tuples", *nearest(A, csr, weights)
+    yield "louvain", lambda: moves(*csr, whole, strength, per), communities
 
 
-def nearest(A, csr, weights, grid):
+def nearest(A, csr, weights):
     """A step of shortest paths with the tail of each, a product of tuples, and its check."""
     n, f, i = A.shape[0], jnp.float32, jnp.int32
     x = jnp.asarray(np.random.default_rng(1).integers(0, 9, n), f)
@@ -200,12 +194,12 @@ def nearest(A, csr, weights, grid):
 
     def run():
         at = jnp.arange(n, dtype=i)
-        return csr_spmv_tuples(*csr, None, (weights,), (x, at), semiring=semiring, grid=grid)
+        return csr_spmv_tuples(*csr, None, (weights,), (x, at), semiring=semiring)
 
     return run, lambda out: check([np.asarray(o) for o in out])
 
 
-def _shortest(arrays, source, n, form):
+def _shortest(arrays, source, n):
     """Bellman and Ford's steps, all elements in each."""
     f32 = jnp.float32
     return fixpoint_dense(
@@ -219,7 +213,6 @@ def _shortest(arrays, source, n, form):
             facts=("changed",),
         ),
         prepared=arrays,
-        grid=Grid(**form),
     )
 
 
@@ -264,19 +257,20 @@ def main():
         jax.block_until_ready(jit(lambda: planted(args.plant))())
         print(f"stored {args.plant} words beyond the end", flush=True)
     form = {k: v for k in ("ctas", "threads") if (v := getattr(args, k))}
-    for name in args.graphs:
-        for kernel, run, check in kernels(name, form):
-            if args.only and not any(kernel.startswith(x) for x in args.only):
-                continue
-            run = jit(run)
-            first = jax.block_until_ready(run())
-            check(first)
-            for _ in range(args.times - 1):
-                again = jax.block_until_ready(run())
-                if not all(map(_equal, jax.tree.leaves(again), jax.tree.leaves(first))):
-                    assert kernel.startswith(VARYING), f"{kernel}: another result"
-                    check(again)
-            print(f"{name} {kernel}: {args.times} right", flush=True)
+    with launching(Grid(**form)):
+        for name in args.graphs:
+            for kernel, run, check in kernels(name, form):
+                if args.only and not any(kernel.startswith(x) for x in args.only):
+                    continue
+                run = jit(run)
+                first = jax.block_until_ready(run())
+                check(first)
+                for _ in range(args.times - 1):
+                    again = jax.block_until_ready(run())
+                    if not all(map(_equal, jax.tree.leaves(again), jax.tree.leaves(first))):
+                        assert kernel.startswith(VARYING), f"{kernel}: another result"
+                        check(again)
+                print(f"{name} {kernel}: {args.times} right", flush=True)
 
 
 if __name__ == "__main__":

@@ -278,14 +278,13 @@ def sharded_connected_components(G, *, backend=None, method=None):
 
 
 @on_mesh_op.register("one_launch", backend="pallas", refuse=one_kernel_refused)
-def one_launch(G, **options):
-    """Forests of all devices are joined inside the kernel. options: of the kernel."""
+def one_launch(G):
+    """Forests of all devices are joined inside the kernel."""
     from pallas_kernels.components.mesh import components as kernel
 
     def body(local: Local):
         part, block = local.part, local.block
         graph = block.indptr, block.indices, local.positions
-        how = {"axes": part.axes, "symmetric": G.symmetric, **options}
-        return kernel(*graph, **how)
+        return kernel(*graph, axes=part.axes, symmetric=G.symmetric)
 
     return counted(*on_mesh(body, G))

@@ -25,7 +25,6 @@ import jax
 
 from ..frontier import Rotation
 from ..layouts.adjacency import Adjacency
-from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Arrays, Operand, Value
@@ -59,7 +58,6 @@ def bfs_sources(
     symmetric: bool = True,
     parents: bool = True,
     alpha: float = ALPHA,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array | None, jax.Array]:
     """(levels int32[count, n], parents int32[count, n] or None, status int32) of count searches.
 
@@ -84,7 +82,6 @@ def bfs_sources(
         lambda k, m: _body(k, c, m),
         operands,
         outputs | {"status": 1},
-        **grid.form(),
         shared_words=8,
         name="bfs_sources",
     )

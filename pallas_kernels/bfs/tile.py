@@ -26,7 +26,6 @@ import jax
 import jax.numpy as jnp
 
 from ..frontier import Rotation
-from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.primitives import Simt
 from ..simt.typed import Value
@@ -73,13 +72,7 @@ class Problem(NamedTuple):
 
 
 def tile_bfs(
-    out: Side,
-    inn: Side,
-    source: jax.Array,
-    search: Search,
-    *,
-    targets: jax.Array | None = None,
-    grid: Grid = DEFAULT_GRID,
+    out: Side, inn: Side, source: jax.Array, search: Search, *, targets: jax.Array | None = None
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """(levels int32[n], num_levels int32, status int32, trace int32[trace, 4]) from `source`.
 
@@ -134,9 +127,7 @@ def tile_bfs(
         k.results(g, num_levels=levels)
         return ok
 
-    found = launch(
-        kernel, operands, outputs, **grid.form(), shared_words=LISTED + 8, name="tile_bfs"
-    )
+    found = launch(kernel, operands, outputs, shared_words=LISTED + 8, name="tile_bfs")
     trace_words = found["trace"][: TRACE_WORDS * trace].reshape(trace, TRACE_WORDS)
     return found["levels"], found["num_levels"], found["status"], trace_words
 

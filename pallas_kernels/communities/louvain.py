@@ -26,7 +26,7 @@ coAuthorsDBLP 7.2, moscow-roads 4.2, cnr-2000 25.
 import jax
 
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid, target
+from ..simt.device import extent, target
 from ..simt.launch import launch
 from .looking import COUNTS, PARTS, ROW, SLOTS, Looking
 
@@ -42,8 +42,6 @@ def moves(
     weights: jax.Array,
     strength: jax.Array,
     factor: jax.Array,
-    *,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(group int32[n], status int32): a community for each vertex, named by a vertex.
 
@@ -51,7 +49,7 @@ def moves(
     int32[n]: the sum of the weights of each row, all of them below 2^31 together. factor: float32,
     resolution over that sum.
     """
-    n, form = indptr.shape[0] - 1, grid.form()
+    n, form = indptr.shape[0] - 1, extent()
     many = 2 if target().shared_bytes >= LARGE else 1
     table = many * SLOTS * (form["threads"] // 32)
     out = launch(
@@ -65,7 +63,6 @@ def moves(
         },
         dict.fromkeys(("group", "sums", "size", "due", "long"), n)
         | {"moved": 2 * n, "moved_long": 2 * n, "status": 1},
-        **form,
         shared_words=2 * table + form["threads"] + 128,
         name="louvain_moves",
     )

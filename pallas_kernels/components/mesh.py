@@ -12,7 +12,6 @@ rmat21-22 1.50 ms a call, one GPU 2.18.
 
 import jax
 
-from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.mesh import MeshBarrier, Vertices
 from .one_gpu import LARGEST, SAMPLED, SHARED, Forest
@@ -27,7 +26,6 @@ def components(
     *,
     axes: tuple[str, ...],
     symmetric: bool,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(labels int32[n], status int32): for every vertex the least vertex of its weakly connected
     component; the same on every device. symmetric: the graph has every edge in both directions.
@@ -45,7 +43,6 @@ def components(
             "received": devices * all_places,
             "least": all_places,
         },
-        **grid.form(),
         shared_words=SHARED + 64,
         more_control=MeshBarrier.control_words(devices, 1),
         name="components_on_mesh",

@@ -29,7 +29,6 @@ import functools
 import jax
 
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 
 SAMPLED = 2  # neighbours of every vertex that are linked before the sample
@@ -43,12 +42,7 @@ LARGEST, COUNT = 40, 41  # control words: ~root of the largest tree of the sampl
 
 
 def components(
-    indptr: jax.Array,
-    indices: jax.Array,
-    *,
-    symmetric: bool = True,
-    thin: bool | None = None,
-    grid: Grid = DEFAULT_GRID,
+    indptr: jax.Array, indices: jax.Array, *, symmetric: bool = True, thin: bool | None = None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(labels int32[n], status int32, count int32): the least vertex of the weakly connected
     component, and how many components there are.
@@ -72,7 +66,6 @@ def components(
         kernel,
         {"indptr": indptr, "indices": indices},
         {"labels": n, "status": 1},
-        **grid.form(),
         shared_words=SHARED,
         name="components",
     )

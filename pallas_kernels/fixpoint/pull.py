@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.sliced import PullRows, Sizes, operands_of, shared_words, sizes, workspace
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import launch
 from ..simt.primitives import Simt
 from ..simt.scalar_jaxpr import KINDS, ScalarSemiring, evaluate, hoist
@@ -66,7 +66,6 @@ def fixpoint_dense(
     *,
     prepared: dict[str, jax.Array],
     targets: jax.Array | None = None,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """(x[n], iterations int32, flag int32, status int32) of a loop of steps over all elements.
 
@@ -96,7 +95,7 @@ def fixpoint_dense(
     operands |= {"x0": x0, "targets": targets}
     operands |= {f"vector{j}": v for j, v in enumerate(vectors)}
     operands |= {f"scalar{j}": jnp.atleast_1d(v) for j, v in enumerate(scalars)}
-    form = grid.form()
+    form = extent()
     outputs = {
         "x": (n, x0.dtype),
         **dict.fromkeys(("steps", "flag", "status"), ()),
@@ -109,7 +108,6 @@ def fixpoint_dense(
         lambda k, m: _Loop(k, p, m).run(),
         operands,
         outputs,
-        **form,
         shared_words=shared_words(len(kinds)),
         name="fixpoint_dense",
     )

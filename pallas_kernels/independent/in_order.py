@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 
 from ..frontier import store_each
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import launch
 from ..simt.primitives import ABORT, SPIN_LIMIT
 from ..simt.typed import one_by_one
@@ -51,12 +51,7 @@ WIDE, PIECES = 40, 41  # control words: vertices of the order that warps colour,
 
 
 def coloring(
-    indptr: jax.Array,
-    indices: jax.Array,
-    order: jax.Array,
-    *,
-    grid: Grid = DEFAULT_GRID,
-    limit: int = SPIN_LIMIT,
+    indptr: jax.Array, indices: jax.Array, order: jax.Array, *, limit: int = SPIN_LIMIT
 ) -> tuple[jax.Array, jax.Array]:
     """(colors int32[n], status int32): each the least that no earlier neighbour in the order has.
 
@@ -64,7 +59,7 @@ def coloring(
     in it has colour -1. n < 2^30. status is also 1 where a warp polled the neighbours that it waits
     for `limit` times without success.
     """
-    n, form = indptr.shape[0] - 1, grid.form(threads=512)
+    n, form = indptr.shape[0] - 1, extent(threads=512)
     capacity = indices.shape[0] // PIECE + indices.shape[0] // LONG + 1  # each row's last is short
 
     def kernel(k, m):

@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import launch
 from ..simt.primitives import SPIN_LIMIT
 from ..simt.typed import Several, one_by_one
@@ -48,12 +48,7 @@ SHARED_WORDS = READY * READY_WORDS + KEPT * WORDS  # of a warp
 
 
 def independent_set(
-    indptr: jax.Array,
-    indices: jax.Array,
-    priority: jax.Array,
-    *,
-    grid: Grid = DEFAULT_GRID,
-    limit: int = SPIN_LIMIT,
+    indptr: jax.Array, indices: jax.Array, priority: jax.Array, *, limit: int = SPIN_LIMIT
 ) -> tuple[jax.Array, jax.Array]:
     """(members bool[n], status int32): the greedy set by descending priority, symmetric graphs.
 
@@ -61,13 +56,13 @@ def independent_set(
     vertex is first; n at most 2^28. status 0: right; otherwise a warp polled `limit` times without
     success.
     """
-    out = decided(Set, "independent_set", indptr, indices, priority, grid, limit)
+    out = decided(Set, "independent_set", indptr, indices, priority, limit)
     return out["state"] == IN, jnp.max(out["late"])
 
 
-def decided(rule, name, indptr, indices, priority, grid, limit):
+def decided(rule, name, indptr, indices, priority, limit):
     """The arrays of a launch that decides all vertices, one or more."""
-    n, form = indptr.shape[0] - 1, grid.form()
+    n, form = indptr.shape[0] - 1, extent()
     ctas, threads = form["ctas"], form["threads"]
     warps = ctas * threads // 32
     capacity = -(-n // (32 * warps)) * 32  # vertices of a warp, in whole strides
@@ -79,7 +74,6 @@ def decided(rule, name, indptr, indices, priority, grid, limit):
         {"waiting": WORDS * capacity * warps, "late": ctas, **rule.results(n, ctas)},
         inout={"state": priority},
         more_control=None,
-        **form,
         shared_words=threads // 32 * SHARED_WORDS + 8,
         name=name,
     )

@@ -7,19 +7,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.primitives import SPIN_LIMIT
 from ..simt.typed import one_by_one
 from .waiting import MANY, Waiting, decided
 
 
 def coloring(
-    indptr: jax.Array,
-    indices: jax.Array,
-    priority: jax.Array,
-    *,
-    grid: Grid = DEFAULT_GRID,
-    limit: int = SPIN_LIMIT,
+    indptr: jax.Array, indices: jax.Array, priority: jax.Array, *, limit: int = SPIN_LIMIT
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(colors int32[n], status, count int32) by descending priority: each the least that no earlier
     neighbour has, and how many colours there are.
@@ -27,7 +21,7 @@ def coloring(
     Operands and status as for `independent_set`. For graphs of short chains: every vertex
     waits for the last of its earlier neighbours.
     """
-    out = decided(Colors, "coloring", indptr, indices, priority, grid, limit)
+    out = decided(Colors, "coloring", indptr, indices, priority, limit)
 
     def larger(x, y):
         return jnp.maximum(x[0], y[0]), jnp.maximum(x[1], y[1])

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import warps_before
-from ..simt.device import Grid, target
+from ..simt.device import target
 from ..simt.launch import launch
 
 THREADS = (256, 512, 1024)  # of a CTA: the fewest that fill a multiprocessor
@@ -201,7 +201,7 @@ def _form(c, tiling):
     fitting = max(1, (device.shared_bytes - MARGIN) // (4 * c.words + 1024))
     threads = next((t for t in THREADS if t * fitting >= RESIDENT // 2), THREADS[-1])
     ctas = min(device.cores * max(1, min(fitting, RESIDENT // threads)), c.down)
-    return Grid(ctas, threads, tiling.interpret).form()
+    return {"ctas": ctas, "threads": threads, "interpret": tiling.interpret}
 
 
 def _bounds(k, c, shared, indptr, indices, b):

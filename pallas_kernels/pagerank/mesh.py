@@ -33,7 +33,7 @@ from ..layouts.ragged import LIMIT
 from ..rows.lanes import Lanes
 from ..rows.merge_path import ByLength
 from ..rows.pieces import RowsInPieces
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import launch
 from ..simt.mesh import MeshBarrier, Vertices
 from ..simt.primitives import CONTROL_WORDS
@@ -62,7 +62,6 @@ def pagerank(
     limits: Limits,
     *,
     axes: tuple[str, ...],
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
     """(scores float32[n], iterations int32, change float32, status int32, refused int32), the same
     on every device.
@@ -71,7 +70,7 @@ def pagerank(
     also the start. refused 1: A is not symmetric, nothing was computed.
     """
     devices, places = jax.lax.axis_size(axes), personalization.shape[0]
-    form, n = grid.form(), positions.shape[0]
+    form, n = extent(), positions.shape[0]
     ctas, threads = form["ctas"], form["threads"]
     cost = ROW_COST if ROW_COST * places + indices.shape[0] < LIMIT else 1
     f32 = jnp.float32
@@ -96,7 +95,6 @@ def pagerank(
             **RowsInPieces.workspace(places, pieces, 2, f32),
             "parted": (2 * ctas, f32),
         },
-        **form,
         shared_words=2 * SHAPE.shared_words(threads) + threads + 2 * WARPS + 160,
         more_control=MeshBarrier.control_words(devices, PAYLOAD_WORDS) + 1,
         name="pagerank_on_mesh",

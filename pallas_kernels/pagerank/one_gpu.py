@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ..rows.sliced import PullRows, operands_of, shared_words, sizes, workspace
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import launch
 from ..simt.typed import Body, Value
 from ..tuning import constants
@@ -54,7 +54,6 @@ def pagerank(
     *,
     prepared: dict[str, jax.Array],
     increments: bool | None = None,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """(scores float32[n], iterations int32, change float32, status int32).
 
@@ -76,7 +75,7 @@ def pagerank(
         "personalization": personalization.astype(f32),
         **limits.operands(),
     }
-    form = grid.form()
+    form = extent()
     outputs = {
         "scores": (n, f32),
         "steps": (),
@@ -91,7 +90,6 @@ def pagerank(
         lambda k, m: kind(k, c, m, kind.KINDS).run(),
         operands,
         outputs,
-        **form,
         shared_words=shared_words(len(kind.KINDS)),
         name="pagerank",
     )

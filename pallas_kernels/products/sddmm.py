@@ -18,7 +18,7 @@ import math
 import jax
 
 from ..rows.columns import NARROW, Tile, as_words, lanes_for
-from ..simt.device import DEFAULT_GRID, Grid, most_ctas
+from ..simt.device import extent, most_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
 from ..simt.typed import Several
@@ -41,7 +41,6 @@ def sddmm(
     *,
     semiring: ScalarSemiring,
     tile: Tile | None = None,
-    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """s[nse, heads] of x[m, heads, k], y[n, heads, k]; none of the sizes is 0.
 
@@ -58,14 +57,14 @@ def sddmm(
     tile = tile or tile_for(k)
     pairs = nse * heads
     per_warp = 32 // tile.lanes * tile.unroll
-    threads = grid.threads or 256
+    threads = extent(threads=256)["threads"]
     wanted = -(-pairs // (per_warp * (threads // 32)))
     job = _Job(m, n, heads, pairs, k, valid, tile, semiring, narrow)
     s = launch(
         lambda k, g: _Dots(k, g, job).run(),
         {"row": row, "col": col, "x": x.reshape(-1), "y": y.reshape(-1)},
         {"s": (pairs, term)},
-        **grid.form(most_ctas(wanted, threads, tile.waves), threads),
+        **extent(most_ctas(wanted, threads, tile.waves), threads),
         name="sddmm",
     )["s"]
     return s.reshape(nse, heads)

@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.columns import NARROW, Halves, Job, Product, Tile, as_words, lanes_for
-from ..simt.device import DEFAULT_GRID, Grid, most_ctas, resident_ctas
+from ..simt.device import extent, grid_now, most_ctas, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate
 from ..simt.typed import Several
@@ -69,7 +69,6 @@ def csr_spmm(
     *,
     semiring: ScalarSemiring,
     config: Config = DEFAULT_CONFIG,
-    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """y[n, k] of a matrix with n > 0 rows, at least one slot and one column, and k > 0.
 
@@ -77,14 +76,15 @@ def csr_spmm(
     x[columns, k]; names int32: the row of x that each column stands for, any other number: none;
     None: the column itself. data and x are float32, int32, bfloat16 or float16, the last two
     widened to float32. y has one of the narrow dtypes only where x has it. n + nse <
-    `merge_path.LIMIT`, x and y less than 2^31 words. grid.ctas: for one tile of columns; any
-    number is right.
+    `merge_path.LIMIT`, x and y less than 2^31 words. Any number of CTAs is right; `launching`
+    gives that for one tile of columns.
     """
     n, (columns, k) = indptr.shape[0] - 1, x.shape
     term, narrow = semiring.dtype, NARROW.get(x.dtype.name)
     thin = narrow if config.dtype is not None and jnp.dtype(config.dtype) == x.dtype else None
     dense = as_words(x) if narrow else x
     width = dense.shape[1]
+    grid = grid_now()
     tile, threads = config.tile or tile_for(width), grid.threads or THREADS
     tiles = -(-width // (tile.lanes * tile.words))
     groups = threads // tile.lanes
@@ -105,7 +105,8 @@ def csr_spmm(
             "y": (n * width * (1 if thin else per_word), jnp.uint32 if thin else term),
             "parts": (parts, term),
         },
-        **Grid(ctas * tiles, threads, grid.interpret).form(),
+        ctas=ctas * tiles,
+        threads=threads,
         more_control=tiles * ctas * groups,
         name="csr_spmm",
     )["y"]
@@ -122,7 +123,6 @@ def coo_spmm(
     *,
     semiring: ScalarSemiring,
     tile: Tile | None = None,
-    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """y[n, k], the sums over the entries e with row[e] = i of mul(data[e], x[col[e]]), by atomics.
 
@@ -136,13 +136,13 @@ def coo_spmm(
     4 nse k of x, less what entries side by side share in L1, and as many added, 16 bytes an atomic.
     """
     (columns, width), nse = x.shape, row.shape[0]
-    tile, threads = tile or tile_for(width), grid.threads or THREADS
+    tile, threads = tile or tile_for(width), extent(threads=THREADS)["threads"]
     return launch(
         lambda k, g: _Scattered(k, g, (n, columns, width, nse), tile, semiring).run(),
         {"row": row, "col": col, "data": data, "x": x.reshape(-1)},
         {},
         inout={"y": jnp.zeros(n * width, jnp.float32)},
-        **grid.form(most_ctas(-(-nse // threads), threads, tile.waves), threads),
+        **extent(most_ctas(-(-nse // threads), threads, tile.waves), threads),
         name="coo_spmm",
     )["y"].reshape(n, width)
 

@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.columns import Job, Product, Tile
-from ..simt.device import DEFAULT_GRID, Grid, most_ctas, resident_ctas
+from ..simt.device import grid_now, most_ctas, resident_ctas
 from ..simt.launch import launch
 from ..simt.mesh import MeshBarrier
 from ..simt.primitives import CONTROL_WORDS
@@ -54,7 +54,6 @@ def spmm(
     *,
     axes: tuple[str, ...],
     semiring: ScalarSemiring,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(y[n, k], status int32), the same on every device.
 
@@ -65,6 +64,7 @@ def spmm(
     """
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
     n, width = x.shape
+    grid = grid_now()
     tile, threads = tile_for(width), grid.threads or THREADS
     tiles = -(-width // (tile.lanes * tile.words))
     groups = threads // tile.lanes
@@ -77,7 +77,8 @@ def spmm(
         lambda k, m: _OnMesh(k, m, job, n, more).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x.reshape(-1), "names": names},
         {"y": (n * width, semiring.dtype), "parts": (parts, semiring.dtype), "status": 1},
-        **Grid(ctas * tiles, threads, grid.interpret).form(),
+        ctas=ctas * tiles,
+        threads=threads,
         shared_words=MeshBarrier.shared_words(1) + 16,
         more_control=more + MeshBarrier.control_words(devices, 1),
         name="spmm_on_mesh",
@@ -125,7 +126,6 @@ def row_sharded_spmm(
     *,
     axes: tuple[str, ...],
     semiring: ScalarSemiring,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(y[places, k] of this device, status int32); k > 0.
 
@@ -135,6 +135,7 @@ def row_sharded_spmm(
     """
     devices = jax.lax.axis_size(axes)
     places, width = x.shape
+    grid = grid_now()
     tile, threads = chunk_for(width), grid.threads or THREADS
     columns = tile.lanes * tile.words
     groups = threads // tile.lanes
@@ -150,7 +151,6 @@ def row_sharded_spmm(
     }
     capacity = max(devices - 1, 1) * places * columns, x.dtype
     sent = {"next": capacity, "status": 1}
-    how = {"threads": threads, "interpret": grid.interpret}
     met = MeshBarrier.control_words(devices, 1)
 
     def start(k, m):
@@ -166,7 +166,7 @@ def row_sharded_spmm(
         more_control=job.ctas * groups + met,
         name="row_sharded_spmm_first",
         axes=axes,
-        **how,
+        threads=threads,
     )
     status, y = out["status"][0], None
     for c in range(-(-width // columns)):
@@ -189,7 +189,7 @@ def row_sharded_spmm(
             more_control=job.ctas * groups + met,
             name="row_sharded_spmm",
             axes=() if last else axes,
-            **how,
+            threads=threads,
         )
         y, status = out["y"], status if last else jnp.maximum(status, out["status"][0])
     return out["y"].reshape(places, width), status

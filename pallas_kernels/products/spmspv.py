@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import Ranges, flatten, piece_capacity
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import CONTROL_WORDS, launch
 from ..simt.scalar_jaxpr import KINDS, evaluate, trace
 from . import spmspv_small
@@ -124,7 +124,6 @@ def spmspv_push(
     result: Result,
     *,
     ascending: bool = False,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """(indices int32[nse], data[nse], count int32, failed int32) of y = add_j mul(A[:, j], x[j]).
 
@@ -134,10 +133,10 @@ def spmspv_push(
     (nothing is).
     """
     likely = LIKELY * (indptr.shape[0] - 1) // indices.shape[0]
-    entries = min(likely, spmspv_small.PARTS * (grid.threads or THREADS))
+    entries = min(likely, spmspv_small.PARTS * extent(threads=THREADS)["threads"])
     job = _job(data, x, result, indices, entries=entries, ascending=ascending)
     operands = {"indptr": indptr, "indices": indices, "data": data}
-    return _launch(_push, job, operands | x.operands() | result.operands(), {}, grid)
+    return _launch(_push, job, operands | x.operands() | result.operands(), {})
 
 
 def _column(k, g):
@@ -181,7 +180,7 @@ def _push(k, c, g, control, y, pad):
 
 
 def spmspv_tile(
-    tiles: Tiles, x: Entries, result: Result, *, grid: Grid = DEFAULT_GRID
+    tiles: Tiles, x: Entries, result: Result
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """The result of `spmspv_push` for a matrix in tiles."""
     rest, columns = tiles.rest_row.shape[0], tiles.columns
@@ -191,7 +190,7 @@ def spmspv_tile(
     operands = {name: a for name, a in tiles._asdict().items() if name not in ("nt", "columns")}
     padded = -(-columns // 64) * 64
     more = {"x_dense": (padded, x.data.dtype), "x_bits": padded // 32}
-    return _launch(_tile, job, operands | x.operands() | result.operands(), more, grid)
+    return _launch(_tile, job, operands | x.operands() | result.operands(), more)
 
 
 def _tile(k, c, g, control, y, pad):
@@ -261,8 +260,8 @@ def _job(data, x, result, listed, **more):
     return _Job(result.rows, result.nse, result.add, mul, dtype, *kinds, capacity, **more)
 
 
-def _launch(body, c, operands, more, grid):
-    form = grid.form(threads=THREADS)
+def _launch(body, c, operands, more):
+    form = extent(threads=THREADS)
     ctas, threads = form["ctas"], form["threads"]
     outputs = {
         "y_indices": c.nse,

@@ -22,7 +22,7 @@ import jax
 from ..rows.lanes import Lanes
 from ..rows.merge_path import Shape, WholeRows, shape_for, shared_words
 from ..rows.stream import Stream
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import extent, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring, evaluate, uses
 from ..simt.typed import Several
@@ -47,7 +47,6 @@ def csr_spmv(
     semiring: ScalarSemiring,
     width: int = 1,
     shape: Shape | None = None,
-    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """y[n] of a matrix with n > 0 rows, at least one slot and at least one column.
 
@@ -59,13 +58,12 @@ def csr_spmv(
     n = indptr.shape[0] - 1
     table = tuple(zip((*constants().spmv_bounds, math.inf), SHAPES, strict=True))
     shape = shape or (IN_GROUPS if width > 1 else shape_for(n, indices.shape[0], table))
-    form = grid.form()
+    form = extent()
     ctas, threads = form["ctas"], form["threads"]
     return launch(
         lambda k, m: _Product(k, m, n, x.shape[0], shape, semiring, width).run(),
         {"indptr": indptr, "indices": indices, "data": data, "x": x},
         {"y": (n, semiring.dtype), "rows": ctas, "parts": (ctas, semiring.dtype)},
-        **form,
         shared_words=shared_words(1) + shape.shared_words(threads),
         name="csr_spmv",
     )["y"]
@@ -104,7 +102,6 @@ def padded_spmv(
     semiring: ScalarSemiring,
     slices: tuple[jax.Array, jax.Array] | None = None,
     unroll: int = UNROLL,
-    grid: Grid = DEFAULT_GRID,
 ) -> jax.Array:
     """y[rows] of a matrix with rows > 0, at least one slot and at least one column.
 
@@ -154,6 +151,6 @@ def padded_spmv(
         kernel,
         {"indices": indices, "data": data, "x": x, **listed},
         {"y": (rows, semiring.dtype)},
-        **grid.form(2 * resident_ctas(), threads=512),
+        **extent(2 * resident_ctas(), threads=512),
         name="sell_spmv" if listed else "ell_spmv",
     )["y"]

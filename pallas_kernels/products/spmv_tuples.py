@@ -24,7 +24,7 @@ from jax import lax
 from ..rows.lanes import InOrder
 from ..rows.merge_path import Shape, WholeRows, shape_for, shared_words, where
 from ..rows.stream import Stream
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import TupleSemiring, evaluate_words, uses
 
@@ -42,7 +42,6 @@ def csr_spmv_tuples(
     semiring: TupleSemiring,
     hit: jax.Array | None = None,
     shape: Shape | None = None,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, ...]:
     """The arrays of y[n] of a matrix with n > 0 rows, at least one slot and at least one column.
 
@@ -54,7 +53,7 @@ def csr_spmv_tuples(
     """
     n, columns = indptr.shape[0] - 1, x[0].shape[0]
     shape = shape or shape_for(n, indices.shape[0], SHAPES)
-    form = grid.form()
+    form = extent()
     ctas, threads = form["ctas"], form["threads"]
     kinds = ["f32" if v.dtype == jnp.float32 else "i32" for v in x]
     x = (*x, hit) if hit is not None else x
@@ -68,7 +67,6 @@ def csr_spmv_tuples(
         lambda k, m: _Product(k, m, n, shape, job).run(),
         inputs,
         sizes | {"rows": ctas},
-        **form,
         shared_words=shared_words(len(dtypes)) + shape.shared_words(threads, len(dtypes)),
         name="csr_spmv_tuples",
     )

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
 from ..rows.stream import Stream
-from ..simt.device import DEFAULT_GRID, Grid, target
+from ..simt.device import extent, target
 from ..simt.launch import launch
 from ..simt.typed import one_by_one
 
@@ -44,7 +44,6 @@ def csr_vjp(
     x: jax.Array | None = None,
     data: jax.Array | None = None,
     hot: int = 0,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array | None, jax.Array | None]:
     """(by_values float32[nse], by_vector float32[n_cols]); n, n_cols, nse > 0.
 
@@ -55,7 +54,7 @@ def csr_vjp(
     `merge_path.LIMIT`. Any number of CTAs is right.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    shape, form = shape_for(n, nse, SHAPES), grid.form()
+    shape, form = shape_for(n, nse, SHAPES), extent()
     capacity = target().shared_bytes // 4 - RESERVED - shape.shared_words(form["threads"])
     hot = 0 if data is None else min(hot, capacity)
     operands = {"indptr": indptr, "indices": indices, "w": w, "x": x, "data": data}
@@ -71,7 +70,6 @@ def csr_vjp(
         {name: a for name, a in operands.items() if a is not None},
         {} if x is None else {"by_values": (nse, jnp.float32)},
         inout={} if data is None else {"by_vector": jnp.zeros(n_cols, jnp.float32)},
-        **form,
         shared_words=hot + shape.shared_words(form["threads"]),
         name="csr_vjp",
     )

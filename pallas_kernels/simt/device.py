@@ -14,10 +14,12 @@ So a grid never has more CTAs than are resident where the program was meant to r
 device (an exported program taken there) a grid barrier expires and the result says so.
 """
 
+import contextlib
 import dataclasses
 import functools
 import re
-from typing import NamedTuple, NotRequired, TypedDict
+from collections.abc import Iterator
+from typing import NamedTuple, TypedDict
 
 import jax
 
@@ -74,11 +76,11 @@ class Extent(TypedDict):
 
     ctas: int
     threads: int
-    interpret: NotRequired[bool]
+    interpret: bool
 
 
 class Grid(NamedTuple):
-    """How a kernel is launched.
+    """How kernels are launched, where `launching` says it.
 
     ctas: None: as many as suit the device. threads: of a CTA; None: as many as suit the kernel.
     interpret: on the host, over NumPy arrays.
@@ -88,14 +90,32 @@ class Grid(NamedTuple):
     threads: int | None = None
     interpret: bool = False
 
-    def form(self, ctas: int | None = None, threads: int = 1024) -> Extent:
-        """Arguments of `launch`: its own numbers, else these; ctas: None: all that are resident."""
-        most = resident_ctas() if ctas is None else ctas
-        threads = self.threads or threads
-        return {"ctas": self.ctas or most, "threads": threads, "interpret": self.interpret}
+
+_grids = [Grid()]
 
 
-DEFAULT_GRID = Grid()
+@contextlib.contextmanager
+def launching(grid: Grid) -> Iterator[None]:
+    """Kernels that are traced inside are launched so: for tests and measurements."""
+    _grids.append(grid)
+    try:
+        yield
+    finally:
+        _grids.pop()
+
+
+def grid_now() -> Grid:
+    """How kernels that are traced now are launched."""
+    return _grids[-1]
+
+
+def extent(ctas: int | None = None, threads: int = 1024) -> Extent:
+    """Arguments of `launch`: those of `launching`, else these; ctas: None: all that are
+    resident."""
+    grid = grid_now()
+    most = resident_ctas() if ctas is None else ctas
+    threads = grid.threads or threads
+    return {"ctas": grid.ctas or most, "threads": threads, "interpret": grid.interpret}
 
 
 def target() -> Device:

@@ -60,7 +60,7 @@ vector accesses are aligned to their width.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -70,14 +70,17 @@ from jax.core import Tracer
 
 from . import device
 from . import interpret as interpreted
-from .device import Extent
+from .device import extent
 from .primitives import CONTROL_WORDS
 from .typed import Arrays
 
 
-class Form(Extent, total=False):
+class Form(TypedDict, total=False):
     """How a kernel is launched; `launch` describes the fields."""
 
+    ctas: int
+    threads: int
+    interpret: bool
     shared_words: int
     more_control: int | None
     axes: tuple[str, ...]
@@ -104,7 +107,8 @@ def launch(
     inout: dict[str, jax.Array] | None = None,
     **form: Unpack[Form],
 ) -> dict[str, jax.Array]:
-    """Launches `kernel(k, memory)` with `ctas` x `threads` threads; returns the results by name.
+    """Launches `kernel(k, memory)` with `ctas` x `threads` threads, where none are given with those
+    of `device.extent`; returns the results by name.
 
     operands: name -> array; an empty one becomes a single 0. outputs: name -> size of an int32
     array, or (size, dtype), at least one element, uninitialised; or (): an int32 that comes back as
@@ -121,8 +125,10 @@ def launch(
     which may write the arrays of the others. The kernels of all devices must run at the same
     time, otherwise their barriers expire.
     """
-    threads, shared_words = form["threads"], form.get("shared_words", 0)
-    axes, interpret = form.get("axes", ()), form.get("interpret", False)
+    usual = extent()
+    ctas, threads = form.get("ctas", usual["ctas"]), form.get("threads", usual["threads"])
+    interpret = form.get("interpret", usual["interpret"])
+    shared_words, axes = form.get("shared_words", 0), form.get("axes", ())
     step = 32 if interpret else 128
     if threads % step or not 0 < threads <= 1024:
         raise ValueError(f"threads is {threads}: it must be a multiple of {step}, at most 1024")
@@ -152,7 +158,7 @@ def launch(
 
     shared = -(-shared_words // 4) * 4 + 8
     inputs, started = given[: len(operands)], given[len(operands) :]
-    job = Job(body, inputs, tuple(made), started, form["ctas"], threads, shared)
+    job = Job(body, inputs, tuple(made), started, ctas, threads, shared)
     if interpret:
         results = _interpret(job, axes)
     else:

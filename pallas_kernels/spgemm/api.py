@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from ..products.sparse_result import fill
 from ..products.spmv import csr_spmv
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
+from ..simt.device import extent, target
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import ScalarSemiring
 from ..simt.typed import one_by_one
@@ -89,7 +89,6 @@ def spgemm_rows(
     algebra: Algebra,
     mask: MaskRows | None = None,
     tuning: Tuning = Tuning(),
-    interpret: bool = False,
 ) -> Rows:
     """The rows of C, in any order, up to nse entries: all launches except the last.
 
@@ -102,15 +101,14 @@ def spgemm_rows(
     operands |= dict(zip(("b_indptr", "b_indices", "b_data"), b, strict=True))
     if mask is not None:
         operands |= mask.operands()
-    products = _products(a, b[0], interpret)
-    cores = 2 if interpret else resident_ctas()
+    products, cores = _products(a, b[0]), extent()["ctas"]
     few, middle = tuning.few, tuning.middle
     stretch = max(min(few.stretch, job.rows // SHARE), 8)  # all warps have some
     few = dataclasses.replace(few, ctas=cores * few.ctas, stretch=stretch)
     if middle:
         middle = dataclasses.replace(middle, ctas=cores * middle.ctas)
     bounds = middle.most if middle else few.most, max(tuning.large, few.most)
-    run = functools.partial(rows_by_warps, job, operands, products, interpret=interpret)
+    run = functools.partial(rows_by_warps, job, operands, products)
     out = run(None, few, bounds=bounds)
     for listed, threads, capacity in (
         (LARGE, tuning.large_threads, tuning.large_capacity),
@@ -118,7 +116,7 @@ def spgemm_rows(
     ):
         if tuning.most > bounds[listed == LARGE]:
             config = _config(columns, threads, capacity, tuning.window, cores)
-            out = rows_by_ctas(job, operands, out, config, listed=listed, interpret=interpret)
+            out = rows_by_ctas(job, operands, out, config, listed=listed)
     if middle and tuning.most > few.most:
         out = run(out, middle, listed=MIDDLE)
     indptr, total = _offsets(out["count"], out["start"])
@@ -126,12 +124,10 @@ def spgemm_rows(
     return Rows(out, (products <= few.most).astype(jnp.int32), indptr, total)
 
 
-def spgemm_assemble(
-    rows: Rows, *, columns: int, nse: int, interpret: bool = False
-) -> tuple[jax.Array, jax.Array]:
+def spgemm_assemble(rows: Rows, *, columns: int, nse: int) -> tuple[jax.Array, jax.Array]:
     """(indices int32[nse], data[nse]) of C in the order of its rows, where nse holds them; behind
     the last entry indices are `columns`."""
-    ctas, many = 8 * (2 if interpret else resident_ctas()), max(nse, 1)
+    ctas, many = 8 * extent()["ctas"], max(nse, 1)
     out, number = rows.out, rows.indptr.shape[0] - 1
     operands = {name: out[name] for name in ("start", "counters", *LISTS.values())}
     operands |= {"from_indices": out["indices"], "from_data": out["data"]}
@@ -177,13 +173,14 @@ def spgemm_assemble(
         kernel,
         operands,
         {"indices": many, "data": (many, out["data"].dtype)},
-        **Grid(ctas, 256, interpret).form(),
+        ctas=ctas,
+        threads=256,
         name="spgemm_assemble",
     )
     return done["indices"][:nse], done["data"][:nse]
 
 
-def _products(a, b_indptr, interpret):
+def _products(a, b_indptr):
     """The products of each row, up to SATURATED."""
 
     def joined(x, y):
@@ -192,8 +189,7 @@ def _products(a, b_indptr, interpret):
     lengths = jnp.minimum(jnp.diff(b_indptr), SATURATED)
     semiring = ScalarSemiring.of(lambda _, x: x, joined, 0, jnp.int32)
     pattern = a[1]  # stands for values, which are not read
-    grid = Grid(2, 64, interpret=True) if interpret else DEFAULT_GRID
-    return csr_spmv(a[0], pattern, pattern, lengths, semiring=semiring, grid=grid)
+    return csr_spmv(a[0], pattern, pattern, lengths, semiring=semiring)
 
 
 def _config(columns, threads, capacity, window, cores):

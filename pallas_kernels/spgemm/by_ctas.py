@@ -11,7 +11,6 @@ walked window by window.
 import dataclasses
 
 from ..rows.flatten import flatten, warps_before
-from ..simt.device import Grid
 from ..simt.launch import launch
 from ..simt.typed import each, one_by_one
 from .job import ALLOCATED, LISTS, OUT, Sums, Terms
@@ -38,14 +37,15 @@ class Config:
         return self.window * 3 // 64 + 2 * groups + self.capacity + LISTED + 48
 
 
-def rows_by_ctas(job, operands, out, config, *, listed, interpret):
+def rows_by_ctas(job, operands, out, config, *, listed):
     """Computes the rows that are listed in out[listed]; returns the new `out`."""
     done = launch(
         lambda k, g: _Ctas(k, g, job, listed, config).run(),
         {**operands, "listed": out[LISTS[listed]]},
         {},
         inout={name: out[name] for name in OUT},
-        **Grid(config.ctas, config.threads, interpret).form(),
+        ctas=config.ctas,
+        threads=config.threads,
         shared_words=config.words,
         name="spgemm_by_ctas",
     )

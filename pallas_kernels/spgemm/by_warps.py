@@ -15,7 +15,6 @@ import dataclasses
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import Grid
 from ..simt.launch import launch
 from ..simt.typed import one_by_one
 from .job import ALLOCATED, COUNTERS, LARGE, LISTS, MEDIUM, MIDDLE, OUT, Terms, stretches
@@ -47,7 +46,7 @@ class Warps:
         return self.threads // 32 * (2 * self.most + 2 * self.waiting + 32)
 
 
-def rows_by_warps(job, operands, products, out, config, *, listed=None, bounds=(), interpret):
+def rows_by_warps(job, operands, products, out, config, *, listed=None, bounds=()):
     """Computes the rows of out[listed], each of at most `config.most` products; returns the new
     `out`.
 
@@ -66,7 +65,8 @@ def rows_by_warps(job, operands, products, out, config, *, listed=None, bounds=(
         {**operands, "products": products, **more},
         made,
         inout=kept,
-        **Grid(config.ctas, config.threads, interpret).form(),
+        ctas=config.ctas,
+        threads=config.threads,
         shared_words=config.words,
         name="spgemm_by_warps",
     )

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import extent, resident_ctas
 from ..simt.launch import launch
 from ..simt.scalar_jaxpr import evaluate, uses
 from ..simt.typed import one_by_one
@@ -28,7 +28,6 @@ def spgemm_dots(
     column: jax.Array,
     *,
     algebra: Algebra,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(values[p], valid int32[p]) of C at p > 0 places (row, column); valid: C has an entry there.
 
@@ -46,7 +45,7 @@ def spgemm_dots(
         "row": row,
         "column": column,
     }
-    form = grid.form(4 * resident_ctas(), threads=256)
+    form = extent(4 * resident_ctas(), threads=256)
     out = launch(
         lambda k, g: _Dots(k, g, job, a[1].shape[0]).run(),
         operands,

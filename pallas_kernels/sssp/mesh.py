@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 
 from ..frontier import Rotation
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import launch
 from ..simt.mesh import MeshBarrier, Vertices
 from ..simt.primitives import CONTROL_WORDS
@@ -50,7 +50,6 @@ def sssp(
     *,
     axes: tuple[str, ...],
     n: int,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
     """(distances float32[n], local distances float32[places], rounds int32, ended int32, status
     int32, refused int32) of a search.
@@ -63,7 +62,7 @@ def sssp(
     """
     indptr, indices, weights, positions = graph
     devices, places = jax.lax.axis_size(axes), indptr.shape[0] - 1
-    form = grid.form()
+    form = extent()
     more = MeshBarrier.control_words(devices, PAYLOAD_WORDS)
     f32, i32 = jnp.float32, jnp.int32
 
@@ -89,7 +88,6 @@ def sssp(
             "queue": 4 * capacity(places, indices.shape[0]),
             "parts": (2 * form["ctas"], f32),
         },
-        **form,
         shared_words=MeshBarrier.shared_words(PAYLOAD_WORDS) + 8,
         more_control=more + 4 * WORDS,
         name="sssp_on_mesh",

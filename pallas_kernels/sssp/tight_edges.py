@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from ..rows.lanes import Lanes
 from ..rows.merge_path import CsrRows, Shape, shape_for
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import launch
 from ..simt.typed import one_by_one
 
@@ -38,7 +38,6 @@ def first_tight(
     *,
     rule: int | jax.Array,
     shape: Shape | None = None,
-    grid: Grid = DEFAULT_GRID,
 ) -> tuple[jax.Array, jax.Array]:
     """(slots int32[n], rows int32[n]) of the first tight edge into each vertex; (nse, n): none.
 
@@ -46,10 +45,10 @@ def first_tight(
     slots from indptr[n] on are not read. before, after float32[n]: lengths of paths to the tails
     and the heads of edges; NaN: no edge at this vertex counts. rule: 0: before[u] < after[v] as
     well; 1: <=; 2: any; read at run time, so that all are one kernel. n + nse <
-    `merge_path.LIMIT`. The result does not depend on `grid`.
+    `merge_path.LIMIT`. The result does not depend on the number of CTAs.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    shape, form = shape or shape_for(n, nse, SHAPES), grid.form()
+    shape, form = shape or shape_for(n, nse, SHAPES), extent()
     operands = {"indptr": indptr, "indices": indices, "lengths": lengths}
     operands["rule"] = jnp.asarray(rule, jnp.int32).reshape(1)
     none = jnp.zeros(n, jnp.int32)
@@ -58,7 +57,6 @@ def first_tight(
         operands | {"before": before, "after": after},
         {},
         inout={"slots": none, "rows": none},
-        **form,
         shared_words=shape.shared_words(form["threads"]),
         name="first_tight",
     )

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 
 from ..rows.flatten import Flat
 from ..rows.merge_path import CsrRows
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import launch
 from ..simt.primitives import CONTROL_WORDS
 from .rounds import Rounds, Sizes, before
@@ -37,7 +37,7 @@ MOST_SLOTS = 2**29 - 2**20  # so that int32 can index two lists of four words
 
 
 def spanning_forest(
-    indptr: jax.Array, indices: jax.Array, weights: jax.Array, *, grid: Grid = DEFAULT_GRID
+    indptr: jax.Array, indices: jax.Array, weights: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(slots, tails int32[n - 1], status int32): the forest of least (weight, slot).
 
@@ -47,7 +47,7 @@ def spanning_forest(
     behind the last edge they are nnz, and tails n.
     """
     n, nse = indptr.shape[0] - 1, indices.shape[0]
-    form, share = grid.form(threads=512), min(2 * LIGHT * n / max(nse, 1), 1.0)
+    form, share = extent(threads=512), min(2 * LIGHT * n / max(nse, 1), 1.0)
     light, dense = share < 0.5, nse > DENSE * n
     c = Sizes(n, nse, nse // 2 + 1, -(-nse // 32), share, light, dense)
     made = {"parent": n, "best": 4 * n, "work": 8 * c.capacity, "taken": c.words}

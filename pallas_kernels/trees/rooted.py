@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import piece_capacity
-from ..simt.device import DEFAULT_GRID, Grid
+from ..simt.device import extent
 from ..simt.launch import launch
 from .clusters import CLUSTERS, NONE, UNROLL, Clusters, Sizes, shared_words
 
@@ -33,7 +33,7 @@ REACHED = -2  # the mark of a cluster in the tree of the root
 
 
 def spanning_tree(
-    indptr: jax.Array, indices: jax.Array, root: jax.Array, *, grid: Grid = DEFAULT_GRID
+    indptr: jax.Array, indices: jax.Array, root: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(parents int32[n], status int32, clusters int32): a tree of what `root` is joined to.
 
@@ -41,7 +41,7 @@ def spanning_tree(
     parent of vertices outside of its component is -1, that of all if the root is no vertex. status
     is also 1 where a loop reached its bound.
     """
-    n, form = indptr.shape[0] - 1, grid.form(threads=512)
+    n, form = indptr.shape[0] - 1, extent(threads=512)
     c = Sizes(n, piece_capacity(indices.shape[0]))
     made = {"tree": 2 * n, "pieces": 4 * c.pieces, "seeds": n}
     made |= {"edges": 2 * n, "first": n, "following": 2 * n, "tour": 4 * n}

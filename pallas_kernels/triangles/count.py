@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas, target
+from ..simt.device import Extent, extent, resident_ctas, target
 from ..simt.launch import launch
 from ..simt.typed import one_by_one
 from .tables import Table, Tables, Team
@@ -51,40 +51,35 @@ class Counts(NamedTuple):
     high: jax.Array
 
 
-def triangles(
-    indptr: jax.Array, indices: jax.Array, edges: Upward, grid: Grid = DEFAULT_GRID
-) -> Counts:
+def triangles(indptr: jax.Array, indices: jax.Array, edges: Upward) -> Counts:
     """The number of triangles of an undirected graph.
 
     The graph is as for `upward`, no edge twice; self loops do not count. edges: what it gives.
     """
-    ctas, threads, _ = grid_of(indptr.shape[0] - 1, grid)
-    made = {"low": ctas * threads, "high": ctas * threads}
-    out = _launched((indptr, indices, edges), made, {}, grid)
+    form = form_for(indptr.shape[0] - 1)
+    threads = form["ctas"] * form["threads"]
+    made = {"low": threads, "high": threads}
+    out = _launched((indptr, indices, edges), made, {})
     return Counts(out["low"], out["high"])
 
 
-def triangles_of_vertices(
-    indptr: jax.Array, indices: jax.Array, edges: Upward, grid: Grid = DEFAULT_GRID
-) -> jax.Array:
+def triangles_of_vertices(indptr: jax.Array, indices: jax.Array, edges: Upward) -> jax.Array:
     """int32[n]: the number of triangles of each vertex; arguments as of `triangles`.
 
     Three atomics a triangle more, or two where a warp walks a row.
     """
     start = {"vertices": jnp.zeros(indptr.shape[0] - 1, jnp.int32)}
-    return _launched((indptr, indices, edges), {}, start, grid)["vertices"]
+    return _launched((indptr, indices, edges), {}, start)["vertices"]
 
 
-def triangles_of_edges(
-    indptr: jax.Array, indices: jax.Array, edges: Upward, grid: Grid = DEFAULT_GRID
-) -> jax.Array:
+def triangles_of_edges(indptr: jax.Array, indices: jax.Array, edges: Upward) -> jax.Array:
     """int32[nnz]: the number of triangles of each edge, at its slot in the row of its smaller end.
 
     Arguments as of `triangles`, columns ascending in each row. Three searches in rows and three
     atomics a triangle more.
     """
     start = {"edges": jnp.zeros(indices.shape[0], jnp.int32)}
-    return _launched((indptr, indices, edges), {}, start, grid)["edges"]
+    return _launched((indptr, indices, edges), {}, start)["edges"]
 
 
 def has_bits(n: int) -> bool:
@@ -97,20 +92,19 @@ def table_words(n: int) -> int:
     return -(-n // 32) if has_bits(n) else 1 << LOG
 
 
-def grid_of(n: int, grid: Grid) -> Any:
-    """The grid, completed: as many tables as fit, of all vertices at most WAVES."""
+def form_for(n: int) -> Extent:
+    """Arguments of `launch`: as many tables as fit, of all vertices at most WAVES."""
     words = table_words(n) + (512 // 32 << LOG_OF_WARP)
     fitting = (target().shared_bytes // 4 - SPARE_WORDS) // (words + SPARE_WORDS)
     waves = max(min(WAVES, fitting), 1)
-    threads = grid.threads or (256 if waves > 2 else 512 // waves * 2)
-    return Grid(grid.ctas or waves * resident_ctas(), threads, grid.interpret)
+    return extent(waves * resident_ctas(), 256 if waves > 2 else 512 // waves * 2)
 
 
-def _launched(operands, made, inout, grid):
+def _launched(operands, made, inout):
     """The arrays that a launch makes."""
     indptr, indices, edges = operands
     n = indptr.shape[0] - 1
-    form = grid_of(n, grid).form()
+    form = form_for(n)
     arrays = {"indptr": indptr, "indices": indices, "rows": edges.rows, "heads": edges.heads}
     return launch(
         lambda k, m: _Triangles(k, m, n, *inout).run(edges.big.shape[0] - 1),

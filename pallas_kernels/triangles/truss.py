@@ -24,7 +24,6 @@ import jax
 
 from ..frontier import put_words
 from ..rows.flatten import flatten
-from ..simt.device import DEFAULT_GRID, Grid
 from ..simt.launch import launch
 from ..simt.typed import Several
 
@@ -33,13 +32,7 @@ GONE = -(2**30)  # the state of an edge without triangles; of one that left in r
 
 
 def truss(
-    indptr: jax.Array,
-    indices: jax.Array,
-    tails: jax.Array,
-    counts: jax.Array,
-    least: jax.Array,
-    *,
-    grid: Grid = DEFAULT_GRID,
+    indptr: jax.Array, indices: jax.Array, tails: jax.Array, counts: jax.Array, least: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """(left int32[nnz], status int32): 1 for the entries whose edges are left in the truss, else 0.
 
@@ -54,7 +47,6 @@ def truss(
         arrays | {"least": least.reshape(1)},
         {"listed": nse // 2 + 1, "left": nse, "status": 1},
         inout={"state": counts},
-        **grid.form(),
         shared_words=4,
         name="truss",
     )

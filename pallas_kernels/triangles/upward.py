@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import jax
 
 from ..frontier import put, store_each
-from ..simt.device import DEFAULT_GRID, Grid, resident_ctas
+from ..simt.device import extent, resident_ctas
 from ..simt.launch import launch
 from ..simt.typed import one_by_one
 
@@ -52,7 +52,7 @@ class Upward(NamedTuple):
     totals: jax.Array
 
 
-def upward(indptr: jax.Array, indices: jax.Array, grid: Grid = DEFAULT_GRID) -> Upward:
+def upward(indptr: jax.Array, indices: jax.Array) -> Upward:
     """The edges v -> w with (degree of v, v) < (degree of w, w) of a graph with both directions of
     every edge; degrees count stored entries."""
     n, nse = indptr.shape[0] - 1, indices.shape[0]
@@ -61,7 +61,7 @@ def upward(indptr: jax.Array, indices: jax.Array, grid: Grid = DEFAULT_GRID) -> 
         lambda k, m: _Upward(k, m, n, capacity).run(),
         {"indptr": indptr, "indices": indices},
         {"rows": 2 * max(n, 1), "heads": max(nse, 1), "big": capacity},
-        **grid.form(2 * resident_ctas(), threads=512),
+        **extent(2 * resident_ctas(), threads=512),
         shared_words=2 * LISTED + 8,
         name="upward_edges",
     )

@@ -15,6 +15,7 @@ from jaxspv import verify
 from jaxspv.algorithms import strong_components as strong
 from pallas_kernels import strong as kernels
 from pallas_kernels.simt.device import Grid
+from tests.kernels.warps_apart import gridded
 
 
 @given(edges((9, 9), 24))
@@ -37,7 +38,7 @@ def test_strong_components_of_larger_ones(n, entries):
 @pytest.mark.parametrize("prepared", [False, True])
 def test_strong_components_by_the_kernel(monkeypatch, prepared):
     """What stands around the kernel: padded matrices, in-edges made or prepared, ghosts."""
-    kernel = functools.partial(kernels.strong, grid=Grid(2, 64, True))
+    kernel = functools.partial(gridded(kernels.strong), grid=Grid(2, 64, True))
     monkeypatch.setattr(kernels, "strong", kernel)
     A = jsp.from_scipy(random_matrix(150, 260, 3))
     H = jsp.pad(A, n=170, nse=300)

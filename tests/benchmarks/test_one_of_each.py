@@ -6,15 +6,15 @@ import pytest
 
 from benchmarks import suite
 from benchmarks.dev.one_of_each import algorithms
-from pallas_kernels.simt.device import Grid
+from pallas_kernels.simt.device import Grid, launching
 
 
 def test_right_results_pass_and_others_do_not():
     A = suite.get("delaunay7").weighted()
     csr = tuple(map(jnp.asarray, (A.indptr, A.indices)))
-    grid = Grid(ctas=2, threads=64, interpret=True)
-    for name, run, check in algorithms(A, csr, jnp.asarray(A.data), grid):
-        out = run()
+    for name, run, check in algorithms(A, csr, jnp.asarray(A.data)):
+        with launching(Grid(ctas=2, threads=64, interpret=True)):
+            out = run()
         check(out)
         wrong = jax.tree.map(lambda x: ~x if x.dtype == bool else x + 1, out)
         if name == "louvain":  # any names of communities will do

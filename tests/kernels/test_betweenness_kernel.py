@@ -13,6 +13,9 @@ from pallas_kernels import betweenness as module
 from pallas_kernels.betweenness import betweenness
 from pallas_kernels.simt.device import Grid
 from tests.kernels.test_lowering import lower, ring
+from tests.kernels.warps_apart import gridded
+
+betweenness = gridded(betweenness)
 
 
 def rows_of(g):

@@ -13,6 +13,9 @@ from pallas_kernels.components.one_gpu import components
 from pallas_kernels.simt.device import Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
+from tests.kernels.warps_apart import gridded
+
+components = gridded(components)
 
 SMALL = Grid(2, 64, True)
 

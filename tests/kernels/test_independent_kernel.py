@@ -16,6 +16,9 @@ from tests.kernels import warps_apart
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE
 from tests.kernels.test_cores_kernel import of
 from tests.kernels.test_lowering import lower, ring
+from tests.kernels.warps_apart import gridded
+
+coloring, independent_set = map(gridded, (coloring, independent_set))
 
 
 def undirected(name, graphs=GRAPHS):
@@ -78,14 +81,14 @@ def check_waiting(graph, seed, **how):
     for most in (4, 2**31 - 1):
         priority = rng.integers(0, most, n).astype(np.int32)
         order = np.lexsort((np.arange(n), -priority.astype(np.int64)))
-        f = jax.jit(functools.partial(waiting_colors.coloring, **how))
+        f = jax.jit(functools.partial(gridded(waiting_colors.coloring), **how))
         colors, status, count = f(*map(jnp.asarray, graph), jnp.asarray(priority))
         assert status == 0 and count == max(colors) + 1
         np.testing.assert_array_equal(colors, expected_colors(*graph, order))
 
 
 CHECKS = {"set": check_set, "colors in order": check_colors, "colors": check_waiting}
-KERNELS = [independent_set, coloring, waiting_colors.coloring]
+KERNELS = [independent_set, coloring, gridded(waiting_colors.coloring)]
 SMALL = {"grid": Grid(ctas=2, threads=64, interpret=True)}
 
 

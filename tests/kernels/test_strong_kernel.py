@@ -15,6 +15,9 @@ from pallas_kernels.strong import strong
 from pallas_kernels.tuning import Constants, using
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
+from tests.kernels.warps_apart import gridded
+
+strong = gridded(strong)
 
 
 def both_ways(indptr, indices):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pallas_kernels.simt.device import DEFAULT_GRID, Grid
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.triangles import count as counting
 from pallas_kernels.triangles import upward as orienting
 from pallas_kernels.triangles.count import (
@@ -19,6 +19,12 @@ from pallas_kernels.triangles.truss import truss
 from pallas_kernels.triangles.upward import EDGES, MEDIUM, NUMBER, upward
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import gpus, lower, ring
+from tests.kernels.warps_apart import DEFAULT_GRID, gridded
+
+triangles, truss, upward = map(gridded, (triangles, truss, upward))
+triangles_of_edges, triangles_of_vertices = map(
+    gridded, (triangles_of_edges, triangles_of_vertices)
+)
 
 SMALL = Grid(2, 64, True)
 
@@ -53,17 +59,17 @@ def operands(a, spare=0):
 
 def check(a, how=DEFAULT_GRID, spare=0):
     graph, want = operands(a, spare), expected(a)
-    edges = jax.jit(lambda *graph: upward(*graph, how))(*graph)
+    edges = jax.jit(lambda *graph: upward(*graph, grid=how))(*graph)
     assert int(edges.totals[EDGES]) == (a.nnz - np.count_nonzero(a.diagonal())) // 2
-    counts = jax.jit(lambda *o: triangles(*o, how))(*graph, edges)
+    counts = jax.jit(lambda *o: triangles(*o, grid=how))(*graph, edges)
     low, high = (int(np.asarray(x).sum(dtype=np.int64)) for x in counts)
     total = low + (high << CARRY)
     assert total == want.sum() // 3
-    each = jax.jit(lambda *o: triangles_of_vertices(*o, how))(*graph, edges)
+    each = jax.jit(lambda *o: triangles_of_vertices(*o, grid=how))(*graph, edges)
     np.testing.assert_array_equal(each, want)
     row, col = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr)), a.indices
     b = without_loops(a)
-    of_edges = np.asarray(jax.jit(lambda *o: triangles_of_edges(*o, how))(*graph, edges))
+    of_edges = np.asarray(jax.jit(lambda *o: triangles_of_edges(*o, grid=how))(*graph, edges))
     np.testing.assert_array_equal(of_edges[: a.nnz], (b @ b).toarray()[row, col] * (row < col))
 
 
@@ -79,7 +85,7 @@ def peeled(a, least):
 
 def check_truss(a, how=DEFAULT_GRID, spare=0):
     graph = operands(a, spare)
-    counts = triangles_of_edges(*graph, upward(*graph, how), how)
+    counts = triangles_of_edges(*graph, upward(*graph, grid=how), grid=how)
     row, col = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr)), a.indices
     tails = jnp.asarray(np.append(row, np.full(spare, a.shape[0])), jnp.int32)
     of = jax.jit(lambda least: truss(*graph, tails, counts, least, grid=how))
@@ -155,7 +161,7 @@ def test_big_vertices_are_listed_once(monkeypatch):
     a = symmetric(random_graph(90, 700, 4))
     monkeypatch.setattr(orienting, "FEW", 8)
     monkeypatch.setattr(orienting, "SHORT", 15)
-    edges = upward(*operands(a), SMALL)
+    edges = upward(*operands(a), grid=SMALL)
     size, degree = np.asarray(edges.rows).reshape(-1, 2)[:, 1], np.diff(a.indptr)
     few = (size <= 8) & (degree <= 15)
     whole, end = np.asarray(edges.big), len(edges.big)

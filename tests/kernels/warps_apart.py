@@ -5,14 +5,21 @@ what it waits for, and every store is seen at once. Here each warp is a thread o
 which runs at a time; any access may hand over to another. A store reaches memory later, at the next
 barrier of its CTA at the latest. A plain load reads the L1 of the CTA, whose sectors are as they
 were when first loaded until the CTA acquires; a load by "nc" reads what no barrier refreshes.
+
+`gridded`: launches on a grid that a test chooses, in the interpreter or on a GPU.
 """
 
 import random
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from pallas_kernels.simt import interpret
+from pallas_kernels.simt.device import Grid, launching
+
+DEFAULT_GRID = Grid()
 
 SECTOR = 8  # words of an L1 that are loaded together
 
@@ -235,3 +242,14 @@ def seeded(seed):
 
 run = seeded(0)
 LOCKSTEP = interpret.run
+
+
+def gridded(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` with an argument more: the grid on which its kernels are launched."""
+
+    def run(*args, grid=DEFAULT_GRID, **options):
+        with launching(grid):
+            return f(*args, **options)
+
+    run.__name__ = f.__name__
+    return run

@@ -16,6 +16,7 @@ from jaxspv.algebra import semirings
 from jaxspv.ops.products.sddmm import by_entry, gpu
 from pallas_kernels.simt.device import Grid
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import gridded
 
 ROW, COL = pattern()
 M, N = 37, 29
@@ -178,7 +179,7 @@ def test_a_gpu_takes_the_kernel():
 @pytest.mark.parametrize("heads", [(), (2, 2)], ids=str)
 def test_what_a_gpu_runs_is_the_same(heads, monkeypatch):
     """The kernel interpreted, called as it is on a GPU."""
-    kernel = functools.partial(gpu.kernel, grid=Grid(threads=64, interpret=True))
+    kernel = functools.partial(gridded(gpu.kernel), grid=Grid(threads=64, interpret=True))
     monkeypatch.setattr(gpu, "kernel", kernel)
     A, X, Y = made(ROW, COL, (M, N)), normal(2, M, *heads, 5), normal(3, N, *heads, 5)
     for name in ("plus_times", "min_plus", "max_times"):

@@ -14,7 +14,7 @@ import jaxspv as jsp
 from jaxspv.algebra.semirings import as_semiring
 from jaxspv.ops.products.mesh import multiplied_row_sharded, on_mesh
 from jaxspv.ops.products.mesh_gpu import in_chunks, in_place
-from pallas_kernels.simt.device import Grid
+from pallas_kernels.simt.device import Grid, launching
 
 
 def dealt(mesh_of, A):
@@ -89,10 +89,11 @@ def kernels(mesh_of, A, rng):
     ):
         X = jnp.asarray(rng.integers(0, 9, (80, columns)), jnp.float32)
         G = jsp.shard(B, *mesh_of(name), symmetric=symmetric)
-        how = {"flip": False, "grid": Grid(2, 128, interpret=True)}
         want = jsp.mxm(B, X, semiring)
         for run, operand in ((in_chunks, G.deal(X)), (in_place, X)):
-            got = jax.jit(functools.partial(run, **how))(G, operand, as_semiring(semiring))
+            with launching(Grid(2, 128, interpret=True)):
+                run = jax.jit(functools.partial(run, flip=False))
+                got = run(G, operand, as_semiring(semiring))
             exact(G.gather(got), want)
 
 

@@ -1,7 +1,5 @@
 """Checks of shortest paths in one launch, interpreted; `program.py` runs them."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,15 +8,18 @@ from sharded_calls import compare, exact
 
 import jaxspv as jsp
 from jaxspv.algorithms.sssp.mesh import one_launch
-from pallas_kernels.simt.device import Grid
+from pallas_kernels.simt.device import Grid, launching
 
 
 def paths(mesh_of, A):
     """On small graphs, of rows of many pieces and many flags, with weights below 0."""
     rng = np.random.default_rng(0)
-    names = "parents", "grid"
-    search = jax.jit(one_launch, static_argnames=names)
-    run = functools.partial(search, grid=Grid(2, 64, interpret=True))
+    search = jax.jit(one_launch, static_argnames="parents")
+
+    def run(*given, **options):
+        with launching(Grid(2, 64, interpret=True)):
+            return search(*given, **options)
+
     most = np.int32(2**31 - 1)
     for name in ("two", "four"):
         G = jsp.shard(A, *mesh_of(name))

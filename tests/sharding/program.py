@@ -224,6 +224,7 @@ def one_launch():
     from jaxspv.ops.products.mesh_gpu import one_launch as multiply
     from pallas_kernels.bfs.mesh import places
     from pallas_kernels.simt.device import Grid
+    from tests.kernels.warps_apart import gridded
 
     places.BYTE = 15  # the search of 30 levels is told in words, the others in bytes
     sizes, most = {"ctas": 2, "threads": 64}, np.int32(60)
@@ -239,7 +240,8 @@ def one_launch():
     ):
         mesh, spec = mesh_of(name)
         G = jsp.shard(A, mesh, spec, symmetric=symmetric)
-        got = jax.jit(components, static_argnames="grid")(G, grid=Grid(**sizes, interpret=True))
+        joined = functools.partial(gridded(components), grid=Grid(**sizes, interpret=True))
+        got = jax.jit(joined)(G)
         exact(got, jsp.connected_components(A))
         for source in (0, 34, A.shape[0] - 1):
             got = both(G, jnp.int32(source), None, parents=True, config=config)
@@ -247,8 +249,8 @@ def one_launch():
         got = both(G, jnp.int32(source), None, parents=False, config=config)
         exact(got, jsp.bfs(A, source, parents=False))
     small_grid = Grid(2, 64, interpret=True)
-    ranked = functools.partial(pagerank, grid=small_grid)
-    by_rows = jax.jit(functools.partial(multiply, flip=False, grid=small_grid))
+    ranked = functools.partial(gridded(pagerank), grid=small_grid)
+    by_rows = jax.jit(functools.partial(gridded(multiply), flip=False, grid=small_grid))
     for name, columns in (("two", 3), ("four", 130)):
         A, X = several(), jnp.asarray(RNG.integers(0, 9, (80, columns)), jnp.float32)
         got = by_rows(jsp.shard(A, *mesh_of(name)), X, jsp.semirings.plus_times)
@@ -272,8 +274,9 @@ def stars():
     """Shares of hubs, isolated vertices and two components, to the iteration of exact sums."""
     from jaxspv.algorithms.pagerank.mesh import one_launch as pagerank
     from pallas_kernels.simt.device import Grid
+    from tests.kernels.warps_apart import gridded
 
-    ranked = functools.partial(pagerank, grid=Grid(2, 64, interpret=True))
+    ranked = functools.partial(gridded(pagerank), grid=Grid(2, 64, interpret=True))
     knobs = np.float32(0.6), np.float32(1e-4), np.int32(60), np.int32(0)
     leaves = np.arange(1, 100)
     hub = np.zeros(99, int), leaves

@@ -10,7 +10,6 @@ import numpy as np
 from jax import Array
 
 from pallas_kernels.levels import LIMIT, Plan, sums_by_levels
-from pallas_kernels.simt.device import DEFAULT_GRID, Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, refuse, trace
 
 from ..._core.loops import lanes_second, one_by_one
@@ -53,15 +52,7 @@ def _rows(pieces, known):
     return known.rows or ((pieces.slot.shape[1], known.width),)
 
 
-def launched(
-    semiring: Any,
-    values: Array,
-    x0: Array,
-    pieces: Pieces,
-    *,
-    known: Known,
-    grid: Grid = DEFAULT_GRID,
-) -> Array:
+def launched(semiring: Any, values: Array, x0: Array, pieces: Pieces, *, known: Known) -> Array:
     """The sums of several batches, values (slots, batches) and x0 (n, batches), in one launch."""
     add, width = semiring.add, known.width
     zero = float(add.identity_of(x0.dtype)[()])
@@ -77,9 +68,7 @@ def launched(
     plan = Plan(slot, pieces.source, first, before, _rows(pieces, known))
     f32 = jnp.float32
     scalars = ScalarSemiring(trace(_mul(semiring), f32, f32), trace(add.op, f32, f32), zero)
-    x, status = sums_by_levels(
-        x, values, plan, semiring=scalars, log_sum=add.sums_exponentials, grid=grid
-    )
+    x, status = sums_by_levels(x, values, plan, semiring=scalars, log_sum=add.sums_exponentials)
     return jnp.where(status == 0, x.at[pieces.place].get(mode="clip"), jnp.nan)
 
 

@@ -144,14 +144,14 @@ def _not_in_one_launch(G, *_) -> str | None:
 
 
 @op.register("one_launch", backend="pallas", refuse=_not_in_one_launch)
-def one_launch(G: ShardedGraph, p, damping, tol, max_iterations, min_iterations, **options):
+def one_launch(G: ShardedGraph, p, damping, tol, max_iterations, min_iterations):
     """Shares go into the other devices' memory inside the kernel; where the weights turn out not to
-    be symmetric, as the other form. options: of the kernel."""
+    be symmetric, as the other form."""
 
     def body(local: Local, p, *knobs):
         mine, block = start_of(local, p, G.dtype), local.block
         rows = block.indptr, block.indices, block.data, local.positions
-        found = kernel(*rows, mine, Limits(*knobs), axes=local.part.axes, **options)
+        found = kernel(*rows, mine, Limits(*knobs), axes=local.part.axes)
         scores, iterations, change, status, refused = found
 
         def by_collectives():

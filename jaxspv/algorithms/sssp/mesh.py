@@ -265,16 +265,15 @@ def _not_in_one_launch(G, *search, parents) -> str | None:
 
 
 @op.register("one_launch", backend="pallas", refuse=_not_in_one_launch)
-def one_launch(G: ShardedGraph, source, until, delta, most, *, parents, **options):
+def one_launch(G: ShardedGraph, source, until, delta, most, *, parents):
     """Lengths go into the other devices' memory inside the kernel; where one falls below 0, or a
-    negative cycle goes round, as the other form; parents by a search after it. options: of the
-    kernel."""
+    negative cycle goes round, as the other form; parents by a search after it."""
 
     def body(local: Local, source, delta, most):
         part, block = local.part, local.block
         graph = block.indptr, block.indices, block.data, local.positions
         width = jnp.float32(0) if delta is None else jnp.asarray(delta, jnp.float32)
-        how = {"axes": part.axes, "n": part.n, **options}
+        how = {"axes": part.axes, "n": part.n}
         # without negative weights every other round at least settles a vertex
         limit = jnp.minimum(most, 2 * part.n + 2)
         whole, own, rounds, ended, status, below = kernel(graph, source, width, limit, **how)

@@ -60,28 +60,27 @@ def _or_again(y, status, local: Local, again):
 
 
 @op.register("one_launch", backend="pallas", refuse=functools.partial(_not_whole, kept=False))
-def one_launch(G, x, semiring, *, flip, keep=False, **options):
+def one_launch(G, x, semiring, *, flip, keep=False):
     """Rows of the result go to all devices as they come; where devices waited in vain, as the form
-    without kernels. options: of the kernel."""
+    without kernels."""
 
     def body(local: Local, x, semiring):
         block, how = local.block, scalars(semiring, G, x, flip)
         arrays = block.indptr, block.indices, block.data, x, local.everyone
-        y, status = kernel(*arrays, axes=local.part.axes, semiring=how, **options)
+        y, status = kernel(*arrays, axes=local.part.axes, semiring=how)
         return _or_again(y, status, local, lambda: multiplied(local, x, semiring))
 
     return on_mesh(body, G, x, semiring)
 
 
 @op.register("in_place", backend="pallas", refuse=functools.partial(_not_whole, kept=True))
-def in_place(G, x, semiring, *, flip, keep=True, **options):
-    """Rows of the result stay where they are computed: the kernel of one GPU over the rows of each.
-    options: of the kernel."""
+def in_place(G, x, semiring, *, flip, keep=True):
+    """Rows of the result stay where they are computed: the kernel of one GPU over its rows."""
 
     def body(local: Local, x, semiring):
         block, how = local.block, scalars(semiring, G, x, flip)
         arrays = block.indptr, block.indices, block.data, x, local.everyone
-        return csr_spmm(*arrays, semiring=how, config=Config(mixed=True), **options)
+        return csr_spmm(*arrays, semiring=how, config=Config(mixed=True))
 
     return on_mesh(body, G, x, semiring, whole=False, kernels=True)
 
@@ -94,16 +93,16 @@ def _not_row_sharded(G, x, semiring, *, flip, keep=False) -> str | None:
 
 
 @op.register("in_chunks", backend="pallas", refuse=_not_row_sharded)
-def in_chunks(G, x, semiring, *, flip, keep=False, **options):
+def in_chunks(G, x, semiring, *, flip, keep=False):
     """Rows of X travel in chunks of columns while others are multiplied; where devices waited in
-    vain, as the form of one GPU, chunk by chunk. options: of the kernel."""
+    vain, as the form of one GPU, chunk by chunk."""
     one = jax.ShapeDtypeStruct((G.n, x.shape[-1]), x.dtype)
 
     def body(local: Local, semiring, x):
         block, how = local.block, scalars(semiring, G, one, flip)
         graph = block.indptr, block.indices, block.data, x
         last = _rows_with_entries(block.indptr) if G.symmetric else G.part.places
-        y, status = row_sharded_kernel(*graph, last, axes=G.part.axes, semiring=how, **options)
+        y, status = row_sharded_kernel(*graph, last, axes=G.part.axes, semiring=how)
         again = functools.partial(multiplied_row_sharded, local, semiring, x, columns=LATE)
         return _or_again(y, status, local, again)
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from ...rows.columns import NARROW, as_words
-from ...simt.device import Extent, Grid, most_ctas
+from ...simt.device import Extent, most_ctas
 from ...simt.feature_jaxpr import Rowwise
 
 MOST = 128  # features of a head
@@ -100,7 +100,7 @@ class Schedule:
 
     def form(self, tiles: int, ctas: int) -> Extent:
         """Arguments of `launch` for some tiles of heads; ctas: of each."""
-        return Grid(tiles * ctas, self.threads, self.interpret).form()
+        return {"ctas": tiles * ctas, "threads": self.threads, "interpret": self.interpret}
 
 
 SCHEDULE = Schedule()

@@ -16,6 +16,7 @@ from jaxspv.algorithms.centrality import betweenness as api
 from jaxspv.graph import Graph
 from pallas_kernels import betweenness as kernels
 from pallas_kernels.simt.device import Grid
+from tests.kernels.warps_apart import gridded
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -70,7 +71,7 @@ def test_which_are_searched_by_thread_blocks():
 @pytest.mark.parametrize("endpoints", [False, True])
 def test_thread_blocks_count_the_same(monkeypatch, symmetric, endpoints):
     """The kernel interpreted, called as it is on a GPU."""
-    kernel = functools.partial(kernels.betweenness, grid=Grid(2, 64, interpret=True))
+    kernel = functools.partial(gridded(kernels.betweenness), grid=Grid(2, 64, interpret=True))
     monkeypatch.setattr(kernels, "betweenness", kernel)
     A = random_matrix(30, 70, 3, symmetric=symmetric)
     how = {"weighted": False, "endpoints": endpoints}

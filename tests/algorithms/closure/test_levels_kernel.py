@@ -10,7 +10,7 @@ import pytest
 import jaxspv as jsp
 from jaxspv._core.compat import kernels_refused
 from jaxspv.algorithms.closure import api, gpu, levels
-from pallas_kernels.simt.device import Grid
+from pallas_kernels.simt.device import Grid, launching
 from tests.kernels.test_lowering import gpus, lower
 
 LOOPS = {  # semiring: product and sum of numbers in NumPy
@@ -87,8 +87,9 @@ def by_kernel(monkeypatch, name, A, values, x0, grid):
     with monkeypatch.context() as patch:
         patch.setattr(levels, "sums", planned)
         jsp.closure(A.with_data(jnp.asarray(values[0])), SEMIRINGS[name], start=x0[0])
-    run = jax.jit(lambda v, x: gpu.launched(SEMIRINGS[name], v.T, x.T, **given, grid=grid).T)
-    return run(jnp.asarray(values), jnp.asarray(x0))
+    run = jax.jit(lambda v, x: gpu.launched(SEMIRINGS[name], v.T, x.T, **given).T)
+    with launching(grid):
+        return run(jnp.asarray(values), jnp.asarray(x0))
 
 
 def check(monkeypatch, name, graph, batches, grid):

@@ -18,6 +18,7 @@ from pallas_kernels.rows.stream import Stream
 from pallas_kernels.simt.device import Grid
 from pallas_kernels.sssp.tight_edges import first_tight
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import gridded
 
 
 def slopes(A, source, at):
@@ -216,7 +217,7 @@ def test_the_kernel_finds_the_first_tight_edge(shape, rule):
         array[rng.integers(0, 40, 6)] = np.inf
         array[rng.integers(0, 40, 6)] = np.nan
     pattern = A.indptr, A.indices, A.data
-    slot, row = first_tight(
+    slot, row = gridded(first_tight)(
         *pattern,
         jnp.asarray(before),
         jnp.asarray(after),

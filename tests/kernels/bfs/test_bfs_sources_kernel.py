@@ -14,6 +14,9 @@ from pallas_kernels.layouts.adjacency import Adjacency
 from pallas_kernels.simt.device import Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, check, random_graph
 from tests.kernels.test_lowering import lower, ring
+from tests.kernels.warps_apart import gridded
+
+bfs_sources = gridded(bfs_sources)
 
 module = importlib.import_module("pallas_kernels.bfs.multi_source")
 SMALL = Grid(2, 64, interpret=True)

@@ -14,9 +14,12 @@ from jaxspv import verify
 from jaxspv.formats import BitTiled
 from pallas_kernels.bfs import tile_levels
 from pallas_kernels.bfs.tile import Search, Side, tile_bfs
-from pallas_kernels.simt.device import DEFAULT_GRID, Grid
+from pallas_kernels.simt.device import Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, oracle, random_graph
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import DEFAULT_GRID, gridded
+
+tile_bfs = gridded(tile_bfs)
 
 RULE = jsp.TileRule()
 HOST = {"grid": Grid(2, 64, interpret=True)}

@@ -9,10 +9,13 @@ import pytest
 
 from pallas_kernels.communities import looking, louvain
 from pallas_kernels.communities.louvain import moves
-from pallas_kernels.simt.device import DEFAULT_GRID, Grid
+from pallas_kernels.simt.device import Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE
 from tests.kernels.test_independent_kernel import random_of, undirected
 from tests.kernels.test_lowering import gpus, lower, ring
+from tests.kernels.warps_apart import DEFAULT_GRID, gridded
+
+moves = gridded(moves)
 
 SMALL = Grid(ctas=2, threads=64, interpret=True)
 M32 = 2**32 - 1

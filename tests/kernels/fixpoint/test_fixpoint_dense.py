@@ -19,6 +19,9 @@ from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, evaluate, hoist, trace
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import gridded
+
+fixpoint_dense = gridded(fixpoint_dense)
 
 F32, I32 = jnp.float32, jnp.int32
 

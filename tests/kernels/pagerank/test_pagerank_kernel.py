@@ -14,6 +14,9 @@ from pallas_kernels.pagerank.one_gpu import Limits, pagerank
 from pallas_kernels.simt.device import Grid
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
+from tests.kernels.warps_apart import gridded
+
+pagerank = gridded(pagerank)
 
 ORDERS = ("degree", "breadth_first")
 

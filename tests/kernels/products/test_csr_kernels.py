@@ -25,6 +25,9 @@ from pallas_kernels.rows.stream import Stream
 from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import gridded
+
+csr_spmv, csr_vjp = map(gridded, (csr_spmv, csr_vjp))
 
 HOST = {"grid": Grid(ctas=3, threads=64, interpret=True)}
 COLUMNS, PADDING = 37, 5

@@ -12,6 +12,9 @@ from pallas_kernels.products.spmv import padded_spmv
 from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import gridded
+
+padded_spmv = gridded(padded_spmv)
 
 HOST = {"grid": Grid(ctas=2, threads=64, interpret=True)}
 SEMIRINGS = {  # mul, add, identity, by NumPy

@@ -14,9 +14,12 @@ import jaxspv as jsp
 from jaxspv._core.compat import kernels_refused
 from pallas_kernels.products.spmv import csr_spmv
 from pallas_kernels.simt import scalar_jaxpr
-from pallas_kernels.simt.device import DEFAULT_GRID, Grid
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.test_lowering import gpus, lower
+from tests.kernels.warps_apart import DEFAULT_GRID, gridded
+
+csr_spmv = gridded(csr_spmv)
 
 HOST = Grid(ctas=2, threads=64, interpret=True)
 

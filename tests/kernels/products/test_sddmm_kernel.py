@@ -8,6 +8,9 @@ from pallas_kernels.products.sddmm import Tile, sddmm
 from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import gridded
+
+sddmm = gridded(sddmm)
 
 M, N, NSE = 9, 7, 53
 HOST = Grid(threads=32, interpret=True)

@@ -13,6 +13,9 @@ from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from tests.kernels.products.test_csr_kernels import COLUMNS, ROWS, SEMIRINGS, matrix
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import gridded
+
+coo_spmm, csr_spmm = map(gridded, (coo_spmm, csr_spmm))
 
 HOST = {"grid": Grid(ctas=3, threads=64, interpret=True)}
 DTYPES = (jnp.float32, jnp.int32, jnp.bfloat16, jnp.float16)

@@ -16,6 +16,9 @@ from pallas_kernels.rows import flatten
 from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import refuse
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import gridded
+
+spmspv_push, spmspv_tile = map(gridded, (spmspv_push, spmspv_tile))
 
 ADD = {"add": np.add, "min": np.minimum, "max": np.maximum}
 MUL = {

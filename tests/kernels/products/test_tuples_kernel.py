@@ -17,6 +17,7 @@ from pallas_kernels.rows.lanes import InOrder
 from pallas_kernels.rows.stream import Stream
 from pallas_kernels.simt.device import Grid
 from tests.kernels.test_lowering import gpus, lower
+from tests.kernels.warps_apart import gridded
 
 HOST = Grid(ctas=3, threads=64, interpret=True)
 COLUMNS, PADDING = 37, 5
@@ -108,7 +109,7 @@ def by_definition(semiring, A, x, hit, flip):
 
 
 def interpreted(monkeypatch, **more):
-    plain = kernel.csr_spmv_tuples
+    plain = gridded(kernel.csr_spmv_tuples)
     monkeypatch.setattr(
         gpu, "csr_spmv_tuples", lambda *a, **o: plain(*a, **{"grid": HOST} | o | more)
     )

@@ -12,6 +12,9 @@ from pallas_kernels.spgemm.dots import spgemm_dots
 from pallas_kernels.spgemm.job import Algebra
 from tests.kernels.spgemm.test_spgemm_kernel import ALGEBRAS, TIMES, leaves, matrix, semiring
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import gridded
+
+spgemm_dots = gridded(spgemm_dots)
 
 
 def expected(A, B, row, column, mul, combine):

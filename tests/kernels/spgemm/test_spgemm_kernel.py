@@ -11,12 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 import jaxspv as jsp
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace
 from pallas_kernels.spgemm import api
 from pallas_kernels.spgemm.api import Tuning, spgemm_assemble, spgemm_rows
 from pallas_kernels.spgemm.by_warps import Warps
 from pallas_kernels.spgemm.job import Algebra, MaskRows
 from tests.kernels.test_lowering import lower
+from tests.kernels.warps_apart import gridded
 
 SMALL = Tuning(
     few=Warps(1, 64, 32, 8, 16, 512),
@@ -68,14 +70,15 @@ def semiring(mul, combine, identity, dtype=np.float32):
     return ScalarSemiring(trace(mul, dtype, dtype, i, i, i), trace(combine, dtype, dtype), identity)
 
 
-def spgemm(a, b, *, columns, nse, interpret=False, **how):
-    rows = spgemm_rows(a, b, columns=columns, nse=nse, interpret=interpret, **how)
-    indices, data = spgemm_assemble(rows, columns=columns, nse=nse, interpret=interpret)
+@gridded
+def spgemm(a, b, *, columns, nse, **how):
+    rows = spgemm_rows(a, b, columns=columns, nse=nse, **how)
+    indices, data = spgemm_assemble(rows, columns=columns, nse=nse)
     return rows.indptr, indices, data, rows.total
 
 
 def run(A, B, nse, algebra, add=None, mask=None, padding=3, **how):
-    how = {"tuning": SMALL, "interpret": True} | how
+    how = {"tuning": SMALL, "grid": Grid(2, 64, True)} | how
     a, b = leaves(A, padding), leaves(B, padding)
     algebra = Algebra(algebra, add)
     return spgemm(a, b, columns=B.shape[1], nse=nse, algebra=algebra, mask=mask, **how)

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from pallas_kernels.simt import interpret
-from pallas_kernels.simt.device import DEFAULT_GRID, Grid
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.trees import forest as module
 from pallas_kernels.trees.forest import spanning_forest
 from tests.kernels import warps_apart
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE
 from tests.kernels.test_independent_kernel import random_of, undirected
 from tests.kernels.test_lowering import gpus, lower, ring
+from tests.kernels.warps_apart import DEFAULT_GRID, gridded
+
+spanning_forest = gridded(spanning_forest)
 
 SMALL = Grid(2, 64, True)
 

@@ -10,13 +10,16 @@ from scipy.sparse import csgraph
 import jaxspv as jsp
 from jaxspv import verify
 from pallas_kernels.simt import interpret
-from pallas_kernels.simt.device import DEFAULT_GRID, Grid
+from pallas_kernels.simt.device import Grid
 from pallas_kernels.trees import clusters
 from pallas_kernels.trees.rooted import spanning_tree
 from tests.kernels import warps_apart
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, csr, path, star_with_tail
 from tests.kernels.test_independent_kernel import random_of, undirected
 from tests.kernels.test_lowering import gpus, lower, ring
+from tests.kernels.warps_apart import DEFAULT_GRID, gridded
+
+spanning_tree = gridded(spanning_tree)
 
 SMALL = Grid(2, 64, True)
 

@@ -10,6 +10,7 @@ import jaxspv as jsp
 from jaxspv.formats.csr import sorted_csr
 from jaxspv.ops.products.mxm import gpu
 from jaxspv.ops.products.mxm.call import checked, sorted_mask
+from pallas_kernels.simt.device import Grid, launching
 
 M, L, N, CAPACITY = 20, 30, 40, 800
 CASES = [
@@ -53,6 +54,12 @@ def theirs(A):
     return gb.Matrix.from_coo(rows, cols, A.data, nrows=A.shape[0], ncols=A.shape[1])
 
 
+@pytest.fixture(autouse=True)
+def on_the_host():
+    with launching(Grid(2, 64, interpret=True)):
+        yield
+
+
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("name, dtype", CASES)
 def test_kernels_give_what_graphblas_gives(name, dtype, mask):
@@ -65,7 +72,7 @@ def test_kernels_give_what_graphblas_gives(name, dtype, mask):
     product = getattr(known, name)(theirs(A) @ theirs(B))
     rows, cols, values = product.new(mask=MASKS[mask](theirs(LISTED), lambda M: M.S)).to_coo()
     first, wanted = sorted_csr(call.A), sorted_mask(call.mask)
-    how = {"nse": CAPACITY, "interpret": True}
+    how = {"nse": CAPACITY}
     results = [gpu.multiply_by_rows(call.semiring, first, sorted_csr(call.B), wanted, **how)]
     if mask in ("structure", "value"):  # which list places
         assert wanted is not None
@@ -87,7 +94,7 @@ def test_logarithms_of_sums():
     a, b = (np.where(S.toarray() == 0, -np.inf, S.toarray()) for S in (A, B))
     places = np.logaddexp.reduce(a[:, :, None] + b, axis=1)
     first, wanted = sorted_csr(call.A), sorted_mask(call.mask)
-    how = {"nse": CAPACITY, "interpret": True}
+    how = {"nse": CAPACITY}
     for r in (
         gpu.multiply_by_rows(call.semiring, first, sorted_csr(call.B), wanted, **how),
         gpu.multiply_places(call.semiring, first, sorted_csr(call.B.T).T, wanted, **how),
@@ -128,13 +135,13 @@ def test_derivatives_by_kernels():
     C = jsp.mxm(A, B, mask=jsp.structure(ours(LISTED)), nse=CAPACITY)
     places, w = C.to_scipy(), rng.standard_normal(CAPACITY).astype(np.float32)
     weights = sp.csr_array((w[: places.nnz], places.indices, places.indptr), shape=places.shape)
-    along = gpu.product_along(A, B, C, interpret=True)
+    along = gpu.product_along(A, B, C)
     np.testing.assert_allclose(along[: places.nnz], places.data, rtol=1e-5)
     assert not along[places.nnz :].any()
-    by_a, by_b = gpu.cotangents(A, B, C, jnp.asarray(w), (True, True), interpret=True)
+    by_a, by_b = gpu.cotangents(A, B, C, jnp.asarray(w), (True, True))
     for found, S, whole in ((by_a, first, weights @ second.T), (by_b, second, first.T @ weights)):
         row, col = S.tocoo().coords
         np.testing.assert_allclose(found[: S.nnz], whole.toarray()[row, col], rtol=1e-4, atol=1e-4)
         assert not found[S.nnz :].any()
-    (alone,) = gpu.cotangents(A, B, C, jnp.asarray(w), (False, True), interpret=True)
+    (alone,) = gpu.cotangents(A, B, C, jnp.asarray(w), (False, True))
     np.testing.assert_array_equal(alone, by_b)

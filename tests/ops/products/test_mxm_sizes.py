@@ -1,7 +1,6 @@
 """What eager products on a GPU keep of the patterns they multiplied; kernels are interpreted."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import jaxspv as jsp
 from jaxspv._core.eager import programs
 from jaxspv.ops.products.mxm import gpu, methods, plan
 from jaxspv.ops.write_rule import call as capacity
+from pallas_kernels.simt.device import Grid, launching
 
 
 @pytest.fixture
@@ -32,15 +32,12 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(programs, "gpu_compiler_options", lambda: None)
     monkeypatch.setattr(plan, "on_gpu", lambda operands: True)
     monkeypatch.setattr(gpu, "no_kernels", gpu.no_rows)
-    monkeypatch.setattr(gpu, "rows_of", functools.partial(gpu.rows_of, interpret=True))
     monkeypatch.setattr(plan, "int", looked_at, raising=False)
     monkeypatch.setattr(gpu, "float", looked_at, raising=False)
     monkeypatch.setattr(capacity, "_counted", looked_at)
     monkeypatch.setattr(methods.op, "_forms", kernels)
-    for name in ("in_order", "multiply_by_rows"):
-        call = functools.partial(getattr(gpu, name), interpret=True)
-        monkeypatch.setattr(gpu, name, call)
-    return waited
+    with launching(Grid(2, 64, interpret=True)):
+        yield waited
 
 
 def test_sizes_are_asked_for_once_a_pattern(as_on_a_gpu):

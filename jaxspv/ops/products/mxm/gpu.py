@@ -14,7 +14,6 @@ from jax import Array
 from pallas_kernels.layouts.ragged import LIMIT, module_of, program
 from pallas_kernels.products.sparse_result import ATOMIC
 from pallas_kernels.simt import scalar_jaxpr
-from pallas_kernels.simt.device import Grid
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring, trace, uses
 from pallas_kernels.spgemm.api import Rows, Tuning, spgemm_assemble, spgemm_rows
 from pallas_kernels.spgemm.dots import spgemm_dots
@@ -78,14 +77,7 @@ def _no_scalars(semiring: Semiring, a: Any, b: Any) -> str | None:
 
 
 def rows_of(
-    semiring: Semiring,
-    A: CSR,
-    B: CSR,
-    mask: Mask | None,
-    *,
-    nse: int,
-    tuning: Tuning | None = None,
-    interpret: bool = False,
+    semiring: Semiring, A: CSR, B: CSR, mask: Mask | None, *, nse: int, tuning: Tuning | None = None
 ) -> Rows:
     """The rows of C by kernels, in any order; all sparse operands are sorted CSR."""
     listed, term = None, term_dtype(semiring, A.dtype, B.dtype)
@@ -95,9 +87,7 @@ def rows_of(
         listed = MaskRows(M.indptr, M.indices, data, mask.complement)
     algebra = _algebra(semiring, A.dtype, B.dtype, term)
     how: dict[str, Any] = {"columns": B.shape[1], "nse": nse, "tuning": tuning or Tuning()}
-    return spgemm_rows(
-        _leaves(A), _leaves(B), algebra=algebra, mask=listed, interpret=interpret, **how
-    )
+    return spgemm_rows(_leaves(A), _leaves(B), algebra=algebra, mask=listed, **how)
 
 
 @program
@@ -118,48 +108,40 @@ def tuning_for(A: Any, B: Any) -> Tuning:
     return dataclasses.replace(usual, most=bound)  # few bounds, so that products share programs
 
 
-def in_order(rows: Rows, columns: int, term: Any, *, nse: int, interpret: bool = False) -> Result:
+def in_order(rows: Rows, columns: int, term: Any, *, nse: int) -> Result:
     """The rows put into their order; `term`: the dtype of their values."""
-    indices, data = spgemm_assemble(rows, columns=columns, nse=nse, interpret=interpret)
+    indices, data = spgemm_assemble(rows, columns=columns, nse=nse)
     return Result(rows.indptr, indices, data.astype(term), rows.total, jnp.asarray(False))
 
 
-def multiply_by_rows(
-    semiring: Semiring, A: CSR, B: CSR, mask: Mask | None, *, nse: int, interpret: bool = False
-) -> Result:
+def multiply_by_rows(semiring: Semiring, A: CSR, B: CSR, mask: Mask | None, *, nse: int) -> Result:
     """C by kernels; all sparse operands are sorted CSR."""
-    rows = rows_of(semiring, A, B, mask, nse=nse, interpret=interpret)
+    rows = rows_of(semiring, A, B, mask, nse=nse)
     term = term_dtype(semiring, A.dtype, B.dtype)
-    return in_order(rows, B.shape[1], term, nse=nse, interpret=interpret)
+    return in_order(rows, B.shape[1], term, nse=nse)
 
 
-def multiply_places(
-    semiring: Semiring, A: CSR, B: CSC, mask: Mask, *, nse: int, interpret: bool = False
-) -> Result:
+def multiply_places(semiring: Semiring, A: CSR, B: CSC, mask: Mask, *, nse: int) -> Result:
     """C at the places that a sorted CSR lists, by dot products; A and B are sorted."""
     term, M = term_dtype(semiring, A.dtype, B.dtype), mask.source
     row, col = M.rowcol()
     if not mask.structural:
         row = jnp.where(M.data.astype(bool), row, M.shape[0])
     algebra = _algebra(semiring, A.dtype, B.dtype, term)
-    leaves = _leaves(A), _leaves(B)
-    grid = Grid(interpret=interpret)
-    total, valid = spgemm_dots(*leaves, row, col, algebra=algebra, grid=grid)
+    total, valid = spgemm_dots(_leaves(A), _leaves(B), row, col, algebra=algebra)
     return compacted(M, total.astype(term), valid != 0, nse, jnp.asarray(False))
 
 
-def product_along(A: CSR, B: CSR, C: CSR, *, interpret: bool = False) -> Array:
+def product_along(A: CSR, B: CSR, C: CSR) -> Array:
     """(C.nse,) values of A B over (+, x) at the entries of C, which has all of them; 0 in padding.
 
     A, B, C: sorted CSR.
     """
-    r = multiply_by_rows(plus_times, A, B, structure(C), nse=C.nse, interpret=interpret)
+    r = multiply_by_rows(plus_times, A, B, structure(C), nse=C.nse)
     return jnp.where(jnp.arange(C.nse) < C.indptr[-1], r.data, 0)
 
 
-def cotangents(
-    A: CSR, B: CSR, C: CSR, w: Array, live: Sequence[bool], *, interpret: bool = False
-) -> tuple[Array, ...]:
+def cotangents(A: CSR, B: CSR, C: CSR, w: Array, live: Sequence[bool]) -> tuple[Array, ...]:
     """Of `C = A B` over (+, x), for cotangents w (C.nse,), those of the values of A and of B.
 
         by_a[e] = sum_j w[i, j] B[k, j]       for the entry e = (i, k) of A: two rows meet
@@ -173,8 +155,7 @@ def cotangents(
 
     def at_entries(M, rows, columns):
         leaves = _leaves(rows), _leaves(columns)
-        grid = Grid(interpret=interpret)
-        total, valid = spgemm_dots(*leaves, *M.rowcol(), algebra=algebra, grid=grid)
+        total, valid = spgemm_dots(*leaves, *M.rowcol(), algebra=algebra)
         return jnp.where(valid != 0, total, 0)
 
     found = []

@@ -24,10 +24,9 @@ from jax import lax
 
 from pallas_kernels.bfs.api import bfs, default_bfs_config
 from pallas_kernels.layouts.adjacency import Adjacency, prepare_bfs
-from pallas_kernels.layouts.lengths import by_weight, prepare_sssp
+from pallas_kernels.layouts.lengths import by_weight, delta_of, prepare_sssp
 from pallas_kernels.sssp.api import default_config, sssp
 from pallas_kernels.sssp.problem import Rule
-from pallas_kernels.sssp.widths import delta_of
 
 from .. import suite
 

@@ -1,12 +1,14 @@
-"""The layout of the SSSP kernels, computed once per graph on its device."""
+"""The layout of the SSSP kernels, computed once per graph on its device; widths of buckets, and how
+many rounds a search may take."""
 
+import math
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .adjacency import degree_sizes, is_low_degree, low_degree_arrays
+from .adjacency import LOW_MAX, LOW_MEAN, degree_sizes, is_low_degree, low_degree_arrays
 from .ragged import I32, module_of, of_numbers, owners, program, sort_pairs, starts_of, take, write
 
 BOUNDS = (1 / 32, 1 / 16, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2)  # of classes of weight, as quantiles
@@ -75,3 +77,43 @@ def by_weight(indptr, indices, weights) -> dict[str, jax.Array]:
     _, slots = sort_pairs(keys, xp.arange(size, dtype=I32))
     ordered = {"indices": take(indices, slots), "weights": take(weights, slots), "slots": slots}
     return ordered | {"least": least, "parts": starts_of(counts)}
+
+
+def width_over_mean(n, largest, entries, xp):
+    """f / mean degree, the factor of `delta_of`; `xp` is numpy or jax.numpy.
+
+    f is 16384 for graphs of small degree whose mean is at most 4 (roads, grids: nearly a single
+    bucket), 64 for the others of small degree (triangulations). For graphs of any degree it is 4,
+    but the width is 0.2 to 3 times the mean weight: the kernel doubles it where rounds have few
+    edges, and for good (`later`) in long searches.
+    """
+    degree = xp.maximum(entries, 1) / n
+    low = (largest <= LOW_MAX) & (entries <= LOW_MEAN * n)
+    return xp.where(low, xp.where(degree <= 4, 16384, 64) / degree, xp.clip(4 / degree, 0.2, 3))
+
+
+def delta_of(mean, n, largest, entries, dtype):
+    """The mean weight times `width_over_mean`, in its dtype; 1 where no weight is finite.
+
+    n, largest, entries: vertices, the largest degree, the sum of all.
+    """
+    dtype = np.dtype(dtype)
+    if mean is None:
+        return dtype.type(1)
+    width = float(width_over_mean(n, largest, entries, np)) * mean
+    if not np.issubdtype(dtype, np.integer):
+        return dtype.type(width or 1.0)
+    return dtype.type(np.clip(width, 1, np.iinfo(dtype).max))
+
+
+def later(n: int, entries: int) -> int:
+    """How often the width of `delta_of` is doubled in long searches: to 16 * mean weight / mean
+    degree, at most twice."""
+    over = 16 * n / max(entries, 1) / 0.2
+    return min(max(math.floor(math.log2(over)), 0), 2)
+
+
+def most_rounds(n: int) -> int:
+    """Rounds after which a search that extends labels by a user's function ends: some cycle
+    improves them for ever, or until rounding or clamping holds them."""
+    return max(1 << 17, 8 * n)

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..layouts.lengths import later
 from ..simt.launch import launch
 from ..simt.primitives import Simt
 from ..simt.typed import Arrays
 from . import any_degree, by_weight, low_degree
 from .problem import Config, Problem, Rule
-from .widths import later
 
 DEFAULT_RULE = Rule()
 NUMBERS = "rounds", "status", "splits", "work"

@@ -33,10 +33,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..frontier import Carry
+from ..layouts.lengths import most_rounds
 from ..simt.primitives import Simt
 from ..simt.typed import Array, Arrays, Mask, Operand, Value, one_by_one
 from .problem import MAX, Labels, Problem, Word
-from .widths import most_rounds
 
 DOUBLINGS = 60  # the width is doubled at most so often
 ROUNDS = 16  # small rounds are joined among the first so many rounds

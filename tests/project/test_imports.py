@@ -23,7 +23,7 @@ jsp.explain("mxv", A, x)
 assert "pallas_kernels.products.spmv" in sys.modules
 """
 LIGHT = "layouts", "layouts.adjacency", "layouts.lengths", "layouts.ragged", "layouts.sliced_rows"
-LIGHT += "simt", "simt.device", "sssp", "sssp.widths"
+LIGHT += "simt", "simt.device"
 
 
 @pytest.mark.fast

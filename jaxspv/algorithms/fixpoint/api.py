@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from pallas_kernels.sssp.widths import most_rounds
+from pallas_kernels.layouts.lengths import most_rounds
 
 from ..._core.eager.arrays import array_of
 from ..._core.forms import overloadable

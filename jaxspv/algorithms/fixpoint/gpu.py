@@ -11,10 +11,10 @@ from jax import Array
 from pallas_kernels.fixpoint.pull import Steps, fixpoint_dense
 from pallas_kernels.fixpoint.push import DTYPES, ORDERS
 from pallas_kernels.fixpoint.push import fixpoint_push as kernel
+from pallas_kernels.layouts.lengths import most_rounds
 from pallas_kernels.simt.scalar_jaxpr import ScalarSemiring
 from pallas_kernels.simt.scalar_jaxpr import refuse as refuse_scalar
 from pallas_kernels.simt.scalar_jaxpr import trace as trace_scalar
-from pallas_kernels.sssp.widths import most_rounds
 
 from ...algebra import operators
 from ...ops.products.common.elementwise import trace

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from pallas_kernels.sssp.widths import most_rounds
+from pallas_kernels.layouts.lengths import most_rounds
 
 from ..._core.loops import batch_any
 from ...algebra.operators import BinaryOp

@@ -14,9 +14,9 @@ import numpy as np
 from jax import Array
 
 from pallas_kernels.layouts.adjacency import degree_sizes
+from pallas_kernels.layouts.lengths import delta_of as kernel_delta
 from pallas_kernels.layouts.lengths import prepare_sssp, revalue
-from pallas_kernels.sssp.widths import delta_of as kernel_delta
-from pallas_kernels.sssp.widths import width_over_mean as kernel_factor
+from pallas_kernels.layouts.lengths import width_over_mean as kernel_factor
 
 from ..._core.eager.arrays import host_if_small, is_eager, on_gpu, scalar, single_numbers, to_device
 from ..._core.eager.kept import kept

@@ -10,7 +10,8 @@ import pytest
 import jaxspv as jsp
 from jaxspv.algorithms.fixpoint import gpu, xla
 from jaxspv.algorithms.fixpoint.api import _checked, _Loop
-from pallas_kernels.sssp import rounds, widths
+from pallas_kernels.layouts import lengths
+from pallas_kernels.sssp import rounds
 from pallas_kernels.sssp.api import Config
 
 SMALL = Config(
@@ -34,7 +35,7 @@ def test_a_cycle_of_negative_length_does_not_converge(how, dtype):
     backend, method = how
     options = {"monotone": True, "backend": backend, "method": method}
     found = jsp.fixpoint(cyclic(-2, dtype), start(dtype), jsp.semirings.min_plus, **options)
-    assert not found.converged and found.iterations == widths.most_rounds(3) == 1 << 17
+    assert not found.converged and found.iterations == lengths.most_rounds(3) == 1 << 17
     found = jsp.fixpoint(cyclic(-1, dtype), start(dtype), jsp.semirings.min_plus, **options)
     assert found.converged and found.x.tolist() == [0, 1, 0]
 

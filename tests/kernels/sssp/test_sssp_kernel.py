@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks.dev.stress import default_delta
-from pallas_kernels.layouts.lengths import prepare_sssp, revalue
+from pallas_kernels.layouts.lengths import later, prepare_sssp, revalue
 from pallas_kernels.sssp import api, rounds
 from pallas_kernels.sssp.api import default_config, sssp
 from pallas_kernels.sssp.problem import Config, Rule
-from pallas_kernels.sssp.widths import later
 from tests.kernels.bfs.test_bfs_kernel import GRAPHS, NATIVE, random_graph
 from tests.kernels.test_lowering import lower, ring
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,6 @@ from . import any_degree, by_weight, low_degree
 from .problem import Config, Problem, Rule
 
 DEFAULT_RULE = Rule()
-NUMBERS = "rounds", "status", "splits", "work"
 
 
 def default_config(n: int, nnz: int, *, low_degree: bool) -> Config:
@@ -52,11 +50,6 @@ def sssp(
     at or above the right ones and may lack a parent (-1); labels is a list of k values that know
     minimum and maximum.
     """
-    return search(graph, source, delta, prepared, targets, rule, config)[:4]
-
-
-def search(graph, source, delta, prepared, targets, rule: Rule, config: Config | None) -> Any:
-    """`sssp`, and (splits of the far queue, entries of the near queue relaxed)."""
     weights = graph[2]
     rule = rule._replace(real=weights.dtype == jnp.float32)
     operands = {
@@ -70,11 +63,11 @@ def search(graph, source, delta, prepared, targets, rule: Rule, config: Config |
     if rule.real:
         distances = lax.bitcast_convert_type(distances, jnp.float32)
     tree = out.get("parents", out["noted"]) if rule.parents else None
-    return distances, tree, *(out[name] for name in NUMBERS)
+    return distances, tree, out["rounds"], out["status"]
 
 
 def run(graph, operands, rule: Rule, config: Config | None, name: str):
-    """One launch: results by name, NUMBERS among them.
+    """One launch: results by name, among them rounds and status.
 
     graph: ((indptr, indices, weights), prepared).
     """
@@ -109,14 +102,14 @@ def run(graph, operands, rule: Rule, config: Config | None, name: str):
     def kernel(k: Simt, m: Arrays):
         other = by_weight.ByWeight if ordered else any_degree.AnyDegree
         form = low_degree.LowDegree if low else other
-        steps, ok, splits, work = form(k, c, m).run()
-        k.results(m, rounds=steps, splits=splits, work=work)
+        steps, ok = form(k, c, m).run()
+        k.results(m, rounds=steps)
         return ok
 
     return launch(
         kernel,
         operands,
-        outputs | dict.fromkeys(NUMBERS, ()),
+        outputs | {"rounds": (), "status": ()},
         **c.form(),
         shared_words=(low_degree if low else any_degree).shared_words(c),
         name=f"{name}_{'low' if low else 'any'}_degree",

@@ -164,7 +164,7 @@ class ByWeight(AnyDegree):
     def _pull(self, s):
         """The vertices of the near queue take labels from those below the ceiling; no ceiling is
         left."""
-        s.work, s.steps = s.work + s.near, s.steps + 1
+        s.steps = s.steps + 1
         self.limit = None
         least = self.visit_edges(s, functools.partial(self._take, s), self.c.unroll)
         self.limit = s.ceiling

@@ -59,7 +59,6 @@ class State(Carry):
     cur: Any  # which of the two near queues is read
     pile: Any  # number of splits
     steps: Any  # number of rounds
-    work: Any  # entries of near relaxed
     ok: Any  # 0: a barrier expired
     turn: Any  # steps of the loop
 
@@ -124,8 +123,8 @@ class Search(Labels, ABC):
     def tree(self, s: State) -> Value:
         """Makes the parents; returns whether no barrier expired."""
 
-    def run(self) -> tuple[Value, Value, Value, Value]:
-        """The search; returns (rounds, ok, splits, entries of near relaxed)."""
+    def run(self) -> tuple[Value, Value]:
+        """The search; returns (rounds, ok)."""
         k, c = self.k, self.c
         ok, near = self._from_source() if c.rule.extend is None else self._from_labels()
         last = self.first_state(near, ok).loop(k, self.going_on, self.step)
@@ -133,7 +132,7 @@ class Search(Labels, ABC):
         if c.rule.parents:  # not after a barrier expired: queues may hold what no thread wrote
             (ok,) = k.if_(ok == 1, lambda: self.tree(self.state(*last.values())), 0)
         self._write_results()
-        return last.steps, ok, last.pile, last.work
+        return last.steps, ok
 
     def first_state(self, near: Value, ok: Value) -> State:
         bound = self.k.maximum(self.clamped(self.k.const(0), self.delta), 1)
@@ -226,7 +225,7 @@ class Search(Labels, ABC):
     def round(self, s: State) -> None:
         """Relaxes the near queue."""
         k = self.k
-        s.work, s.steps, s.split = s.work + s.near, s.steps + 1, 0
+        s.steps, s.split = s.steps + 1, 0
         if self.tail:
             s.longest = k.maximum(s.longest, s.near)
         if self.small_round:

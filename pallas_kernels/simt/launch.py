@@ -2,7 +2,7 @@
 
 A kernel is a Python function `kernel(k, memory)` written once, for ONE CUDA thread. `k` offers the
 primitives below, `memory` holds the arrays by name. `launch` turns every call on `k` into GPU code
-(`mosaic.py`); with `interpret=True` it runs the same function in lock step over NumPy arrays
+(`mosaic.py`); interpreted it runs the same function in lock step over NumPy arrays
 (`interpret.py`).
 
     k.thread, k.lane, k.warp, k.cta     int32 values; k.threads, k.ctas are Python ints

@@ -46,7 +46,7 @@ class Tuning:
     """Sizes of the launches.
 
     few, middle: warps that take rows of few products together, and warps that take one or two rows
-    of more products, or None; their `ctas` are a multiprocessor. large: products from which on a
+    of more products; their `ctas` are a multiprocessor. large: products from which on a
     row is large. most: no row has more products; launches for longer rows are left out, and need
     not be compiled. medium_threads, medium_capacity, large_threads, large_capacity: threads and
     accumulators of the CTAs (0: as many as fit). window: columns that have a bit in shared memory
@@ -54,7 +54,7 @@ class Tuning:
     """
 
     few: Warps = Warps(4, 256, 32, 8, 16, 512)
-    middle: Warps | None = Warps(4, 128, 2, 32, 512, 0)
+    middle: Warps = Warps(4, 128, 2, 32, 512, 0)
     large: int = 16384
     most: int = SATURATED
     medium_threads: int = 512
@@ -102,12 +102,12 @@ def spgemm_rows(
     if mask is not None:
         operands |= mask.operands()
     products, cores = _products(a, b[0]), extent()["ctas"]
-    few, middle = tuning.few, tuning.middle
+    few, middle = (
+        dataclasses.replace(warps, ctas=cores * warps.ctas) for warps in (tuning.few, tuning.middle)
+    )
     stretch = max(min(few.stretch, job.rows // SHARE), 8)  # all warps have some
-    few = dataclasses.replace(few, ctas=cores * few.ctas, stretch=stretch)
-    if middle:
-        middle = dataclasses.replace(middle, ctas=cores * middle.ctas)
-    bounds = middle.most if middle else few.most, max(tuning.large, few.most)
+    few = dataclasses.replace(few, stretch=stretch)
+    bounds = middle.most, max(tuning.large, few.most)
     run = functools.partial(rows_by_warps, job, operands, products)
     out = run(None, few, bounds=bounds)
     for listed, threads, capacity in (
@@ -117,7 +117,7 @@ def spgemm_rows(
         if tuning.most > bounds[listed == LARGE]:
             config = _config(columns, threads, capacity, tuning.window, cores)
             out = rows_by_ctas(job, operands, out, config, listed=listed)
-    if middle and tuning.most > few.most:
+    if tuning.most > few.most:
         out = run(out, middle, listed=MIDDLE)
     indptr, total = _offsets(out["count"], out["start"])
     del out["count"]

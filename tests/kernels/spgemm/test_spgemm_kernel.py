@@ -28,7 +28,7 @@ SMALL = Tuning(
 )
 CUT = Tuning(
     few=Warps(1, 64, 8, 4, 8, 256),
-    middle=None,
+    middle=Warps(1, 32, 2, 8, 128, 0),
     large=300,
     medium_threads=64,
     medium_capacity=256,

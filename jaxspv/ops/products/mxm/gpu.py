@@ -103,7 +103,7 @@ def tuning_for(A: Any, B: Any) -> Tuning:
     if not A.compressed == B.compressed == 0:
         return Tuning()
     usual, most = Tuning(), float(_longest(*map(host_if_small, (A.indptr, B.indptr))))
-    bounds = [warps.most for warps in (usual.few, usual.middle) if warps] + [usual.large]
+    bounds = usual.few.most, usual.middle.most, usual.large
     bound = next((bound for bound in bounds if most <= bound), usual.most)
     return dataclasses.replace(usual, most=bound)  # few bounds, so that products share programs
 

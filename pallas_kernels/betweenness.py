@@ -52,8 +52,6 @@ def betweenness(
     blocks, so any number of them is right.
     """
     n, count = indptr.shape[0] - 1, sources.shape[0]
-    if n == 0 or count == 0:
-        return jnp.zeros(n, jnp.float32), jnp.bool_(False)
     form = extent()
     ctas = form["ctas"] = max(1, min(form["ctas"], count, MOST_WORDS // (WORDS * n)))
     rows = {"indptr": indptr, "indices": indices, "in_indptr": in_indptr, "in_indices": in_indices}

@@ -329,8 +329,8 @@ class Search(Labels, ABC):
         """
         k, c, m = self.k, self.c, self.m
 
-        def entries(i0, least):
-            i, base = i0 + k.lane, ((s.pile + 1) & 1) * c.n
+        def entries(i, least):
+            base = ((s.pile + 1) & 1) * c.n
             v = k.load(m.far, base + i, mask=i < s.far, other=-1, cache="fresh")
             label = k.load(m.labels, v, mask=v >= 0, other=-1, cache="fresh")
             wanted = self.within(label)
@@ -341,5 +341,4 @@ class Search(Labels, ABC):
             self.put_far(s, v, stays)
             return k.where(stays, k.minimum(least, label), least)
 
-        worker, workers = k.warps
-        return k.for_(worker * 32, s.far, workers * 32, entries, MAX)[0]
+        return k.spread_warps(s.far, entries, MAX)[0]

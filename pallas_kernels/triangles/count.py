@@ -30,7 +30,7 @@ from ..rows.flatten import flatten
 from ..simt.device import Extent, extent, resident_ctas, target
 from ..simt.launch import launch
 from ..simt.typed import one_by_one
-from .tables import Table, Tables, Team
+from .tables import Table, Tables
 from .upward import BIG, MEDIUM, NUMBER, Upward
 
 MOST_WORDS = 24 * 1024  # words of a table of bits at most: one fits into every GPU
@@ -126,10 +126,10 @@ class _Triangles:
         warps, words = k.threads // 32, table_words(n)
         table, self.next = k.shared(words + (warps << LOG_OF_WARP)), k.shared(4)
         log = None if has_bits(n) else LOG
-        cta = Team((k.thread, k.threads), (k.warp, warps), k.sync, (0, log))
-        at = words + (k.warp << LOG_OF_WARP)
-        warp = Team((k.lane, 32), (0, 1), k.sync_warp, (at, LOG_OF_WARP))
-        self.of_cta, self.of_warp = (Tables(k, team, m.heads, table) for team in (cta, warp))
+        cta = (k.thread, k.threads), (k.warp, warps), k.sync, (0, log)
+        warp_at = words + (k.warp << LOG_OF_WARP)
+        warp = (k.lane, 32), (0, 1), k.sync_warp, (warp_at, LOG_OF_WARP)
+        self.of_cta, self.of_warp = (Tables(k, m.heads, table, *team) for team in (cta, warp))
         if log is None:
             self.of_cta.clear(words)
 
@@ -176,24 +176,24 @@ class _Triangles:
 
     def _big_vertex(self, tables: Tables, place, low, high, take=None):
         """The triangles of the vertex at a place of `big`; take: stores the number of the next."""
-        k, m, team = self.k, self.m, tables.team
+        k, m = self.k, self.m
         x = k.load(m.big, place, cache="nc")
         begin, size = self._row(x, None)
         if take is not None:
-            k.if_(team.threads[0] == 0, take)  # read behind the first barrier
+            k.if_(tables.threads[0] == 0, take)  # read behind the first barrier
 
         def part(p, taken, low, high):
-            many = k.minimum(size - p, team.most())
+            many = k.minimum(size - p, tables.most)
             table = tables.fill(begin + p, many)
             if take is not None:
                 taken = k.load(self.next, 0)
             found = self._neighbours(x, size, tables, table, low)
             self._add_sum(found - low, x)
-            team.sync()
+            tables.sync()
             tables.empty(begin + p, many)
             return taken, *_carried(k, found, high)
 
-        return k.for_(0, size, team.most(), part, 0, low, high)
+        return k.for_(0, size, tables.most, part, 0, low, high)
 
     def _add(self, found, vertices, summed=()):
         """One triangle more for some of its vertices, or for their edges, where it was found.
@@ -258,7 +258,7 @@ class _Triangles:
             payload = (y,) if self.each else ()
             return flatten(k, first, k.where(many < WIDE, many, 0), payload, look, total)
 
-        return k.distribute(end - begin, tables.team.warps, some, total)[0]
+        return k.distribute(end - begin, tables.warps, some, total)[0]
 
     def _look(self, places, valid, table: tuple[Tables, Table], total, add, *of_row):
         """`total` and how many of the heads at some places are in the table; add(head, whether it

@@ -5,33 +5,11 @@ counting on GPUs", IEEE TPDS 28, 2017), else a word for each head, by a hash (Pa
 triangle counting reloaded on GPUs", IEEE TPDS 32, 2021).
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 SPARE = 8  # words of a hash table for each head, while they are few
 EMPTY = -1
 MIX = 0x9E3779B1
-
-
-class Team(NamedTuple):
-    """Threads that share a table.
-
-    Attributes:
-        threads: (number of this thread, of threads).
-        warps: (number of this warp, of warps).
-        sync: waits for all of them.
-        table: (first word of the table, logarithm of its words at most); None for the logarithm: a
-            bit for each vertex.
-    """
-
-    threads: tuple[Any, int]
-    warps: tuple[Any, int]
-    sync: Callable[[], None]
-    table: tuple[Any, int | None]
-
-    def most(self) -> int:
-        """Heads that go through the table together, at most."""
-        return 2**31 - 1 if self.table[1] is None else 1 << (self.table[1] - 1)
 
 
 class Table(NamedTuple):
@@ -42,17 +20,25 @@ class Table(NamedTuple):
 
 
 class Tables:
-    """The tables of one team; `heads` are of global memory, `words` of shared memory."""
+    """The tables of one team; `heads` are of global memory, `words` of shared memory.
 
-    def __init__(self, k: Any, team: Team, heads: Any, words: Any):
-        self.k, self.team, self.heads, self.words = k, team, heads, words
-        self.at, self.log = team.table
+    threads, warps: (number of this one, of all) in the team. sync: waits for all of them. table:
+    (first word of the table, logarithm of its words at most); None for the logarithm: a bit for
+    each vertex.
+    """
+
+    def __init__(self, k: Any, heads: Any, words: Any, threads: Any, warps: Any, *more: Any):
+        """more: sync, table."""
+        self.k, self.heads, self.words, self.threads, self.warps = k, heads, words, threads, warps
+        self.sync, (self.at, self.log) = more
+        # heads that go through the table together, at most
+        self.most = 2**31 - 1 if self.log is None else 1 << (self.log - 1)
 
     def _each(self, size, f):
         """f(i) for i = 0 .. size - 1, then a barrier of the team."""
-        thread, threads = self.team.threads
+        thread, threads = self.threads
         self.k.for_(thread, size, threads, f)
-        self.team.sync()
+        self.sync()
 
     def clear(self, words):
         """Clears the bits of all vertices."""

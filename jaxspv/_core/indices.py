@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -60,9 +61,12 @@ def index_dtype_for(*operands: Any, sizes: Iterable[int] = (), asked: Any = None
 
     Raises:
         TypeError: another dtype is asked for.
-        ValueError: int32 is asked for and a size needs int64; int64 without `jax_enable_x64`.
+        ValueError: int32 is asked for and a size needs int64; int64 without `jax_enable_x64`; a
+            size of 2^63 or more.
     """
     large = [int(size) for size in sizes if size >= LIMIT]
+    if max(large, default=0) >= 2**63:
+        raise ValueError(f"indices of 64 bits do not reach a size of {max(large)}.")
     wide = bool(large) or any(getattr(x, "index_dtype", INT32) == INT64 for x in operands)
     if asked is not None:
         dtype: Any = None
@@ -185,6 +189,12 @@ def _cast(array: Any, dtype: np.dtype) -> Any:
 
 
 Keys = tuple[Array, ...]
+
+
+def check_dense(shape: tuple[int, ...], dtype: Any) -> None:
+    """Refuses a dense array whose bytes XLA cannot count: it would end the process."""
+    if math.prod(shape) * dtype.itemsize >= 2**63:
+        raise ValueError(f"a dense {dtype.name} array of shape {shape} takes 2^63 bytes or more.")
 
 
 @functools.partial(jax.jit, static_argnames="unroll")

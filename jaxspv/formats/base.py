@@ -21,7 +21,7 @@ from .._core.eager.arrays import (
     to_device,
     zeros,
 )
-from .._core.indices import LIMIT, one_value, with_pattern
+from .._core.indices import LIMIT, check_dense, one_value, with_pattern
 from .._core.loops import over_trailing
 from .._core.pytree import is_concrete
 from ..algebra.monoids import as_monoid, plus
@@ -192,10 +192,12 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
         """A dense (m, n) array, (m, n, ...) of arrays; missing entries become `fill`.
 
         Raises:
-            ValueError: the dtype does not hold `fill` (infinity where values are integers).
+            ValueError: the dtype does not hold `fill` (infinity where values are integers), or the
+                array takes 2^63 bytes or more.
             jax.errors.JaxRuntimeError: there is not enough memory.
         """
         with_pattern(self)
+        check_dense((*self.shape, *self.entry_shape), self.dtype)
         fill = fitting("fill", fill, self.dtype)
         if not is_eager(self, fill):
             return _dense(self, fill)

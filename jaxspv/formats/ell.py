@@ -135,7 +135,7 @@ class ELL(PaddedRows):
         (m, n), concrete = coo.shape, is_concrete(coo.row, coo.col)
         host = is_eager(coo) and not on_accelerator(coo.row)
         host = host and m <= MOST_SLOTS_AN_ENTRY * coo.nse + CAPACITY  # more rows are refused below
-        ends: Any = _offsets(coo.row, m) if host else compress(coo.row, m)
+        ends: Any = _offsets(jax.block_until_ready(coo.row), m) if host else compress(coo.row, m)
         xp = np if host else jnp
         longest = int(xp.max(ends[1:] - ends[:-1], initial=0)) if concrete else min(n, coo.nse)
         if width is not None and concrete and longest > width:

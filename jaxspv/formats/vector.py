@@ -23,6 +23,7 @@ from .._core.eager.arrays import (
     unmasked,
 )
 from .._core.indices import (
+    check_dense,
     check_range,
     checked_count,
     index_dtype_for,
@@ -99,6 +100,7 @@ class SparseVector(Stored):
 
     def todense(self, fill: Number = 0) -> Shaped[Array, " n"]:
         """A dense (n,) array; missing entries become `fill`, which the dtype must hold."""
+        check_dense((*self.shape, *self.entry_shape), self.dtype)
         return _dense(with_pattern(self), fitting("fill", fill, self.dtype))
 
     def structure(self, *, complement: bool = False) -> Bool[Array, " n"]:

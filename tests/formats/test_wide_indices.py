@@ -118,3 +118,24 @@ def test_a_target_out_of_range(algorithm):
         found = jax.jit(lambda t: algorithm(A, 0, until=jsp.until.reached(t))[0])(jnp.asarray(node))
         whole = [0, 1, 2, -1, -1, -1] if algorithm is jsp.bfs else [0, 1, 2, *[np.inf] * 3]
         assert found.tolist() == (whole if node == 2 else [0, 1, 2, 3, 4, 5])
+
+
+def test_dense_arrays_beyond_what_xla_counts_are_refused():
+    """They ended the process."""
+    wide = jsp.from_edges([0], [1], shape=(2**40, 2**40), format="coo")
+    for x in (wide, jsp.vector_from_entries([1], [1.0], 2**61)):
+        with pytest.raises(ValueError, match="2.63 bytes"):
+            x.todense()
+        with pytest.raises(ValueError, match="2.63 bytes"):
+            jax.jit(lambda x: x.todense())(x)
+
+
+def test_extents_beyond_int64_are_refused():
+    wide = jsp.from_edges([0], [1], shape=(2**40, 2**40), format="coo")
+    for call in (
+        lambda: jsp.kron(wide, wide),
+        lambda: jsp.from_edges([0], [0], shape=(2**63, 3), format="coo"),
+        lambda: jsp.vector_from_entries([0], [1.0], 2**63),
+    ):
+        with pytest.raises(ValueError, match="do not reach a size of"):
+            call()

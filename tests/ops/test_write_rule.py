@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -184,3 +186,42 @@ def test_integers_joined_with_floats_keep_all_bits(dense):
         out = jsp.from_edges([0, 1], [0, 1], [large, 4], shape=(2, 2))
         found = write_matrix(T, Options(None, jsp.operators.plus, out)).data
     assert found.dtype == jnp.int32 and found.tolist()[:2] == [large + 1, 4]
+
+
+WITHOUT_MEMORY = """
+import faulthandler, jax, jax.numpy as jnp, numpy as np, jaxspv as jsp
+from jaxspv.ops.write_rule.call import settled
+
+faulthandler.dump_traceback_later(40, exit=True)
+A = jsp.from_edges(np.arange(5000), np.arange(5000), shape=(5000, 5000))
+coo = A.asformat("coo")
+
+
+@jax.jit
+def late(row):
+    return jax.lax.fori_loop(0, 20_000, lambda _, x: x + 1 - x % 2, row)
+
+
+@jax.jit
+def lost(row):  # together with 2^52 bytes, while its operand is not there
+    return jnp.zeros((2**25, 2**25)) + row[0], row + 0, row[1] + 1
+
+
+lost.lower(coo.row).compile(), lost.lower(A.indptr).compile()
+for call in (
+    lambda: settled(A, None, lost(late(coo.row))[2]),
+    lambda: settled(dataclasses.replace(A, indptr=lost(late(A.indptr))[1]), None),
+    lambda: jsp.ELL.from_coo(dataclasses.replace(coo, row=lost(late(coo.row))[1])),
+):
+    try:
+        call()
+    except jax.errors.JaxRuntimeError as error:
+        print("emory" in str(error), flush=True)
+"""
+
+
+def test_reading_results_without_memory_raises():
+    """It never ended, or ended the process: their counts were read before they were there."""
+    run = [sys.executable, "-c", "import dataclasses" + WITHOUT_MEMORY]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=200)
+    assert done.stdout.split() == ["True"] * 3, done.stderr[-2000:]

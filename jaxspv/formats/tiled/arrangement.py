@@ -32,7 +32,7 @@ def row_words(A: CSR, nt: int, limit: int, interpret: bool = False) -> tuple[Any
 
     tiling = Tiling(nt, A.shape[1], limit, interpret)
     tile_ptr, rest_ptr, ends = _pointers(A.indptr, A.indices, tiling=tiling)
-    tiles, rest = (int(v) for v in np.asarray(ends))
+    tiles, rest = (int(v) for v in np.asarray(jax.block_until_ready(ends)))
     each = max(nt // 32, 1)
     if tiles == 0 or tiles * nt * each >= _WORDS:
         return None
@@ -161,7 +161,7 @@ def _tile_order(down: Array, across: Array, used: Array, tiles: tuple[int, int])
 
 def group_concrete(row: Array, col: Array, shape: tuple[int, int], nt: int) -> Groups:
     """`group` with the capacity of the actual runs, rounded up to a power of two; eager."""
-    run, count = _heads(row, col, shape, nt)
+    run, count = jax.block_until_ready(_heads(row, col, shape, nt))
     capacity = min(max(1 << max(int(count) - 1, 0).bit_length(), 64), max(row.shape[0], 1))
     return _group(row, col, shape, nt, run, capacity)
 

@@ -299,7 +299,7 @@ def _select(word: Array, rank: Array) -> Array:
 def _lines(row: Array, col: Array, shape: tuple[int, int], nt: int, limit: int) -> Words:
     """`Words` of exactly the capacity that concrete indices need."""
     groups = group_concrete(row, col, shape, nt)
-    tiles, rest = (int(v) for v in needs(groups, limit=limit))
+    tiles, rest = (int(v) for v in jax.block_until_ready(needs(groups, limit=limit)))
     return _assemble_jit(groups, row, col, shape, nt, limit, tiles, rest)
 
 

@@ -174,7 +174,8 @@ class Tiled(SparseMatrix):
             return _assemble(groups, coo, nt, limit, capacity)
         groups, nt = _choose(coo, nt)
         if capacity is None:
-            capacity = Capacity(*(int(v) for v in needs(groups, limit=limit)))
+            counted = jax.block_until_ready(needs(groups, limit=limit))
+            capacity = Capacity(*(int(v) for v in counted))
         return _assemble_jit(groups, coo, nt=nt, limit=limit, capacity=capacity)
 
     def __repr__(self) -> str:

@@ -284,7 +284,7 @@ def settled(result: Any, nse: int | None, count: Any = None) -> Any:
     size = math.prod(result.shape)
     if nse is None and result.nse == eager_capacity(0, size):
         return result  # the least bucket
-    total = _counted(result) if count is None else int(count)
+    total = _counted(result) if count is None else int(count.block_until_ready())
     if nse is not None and total > nse:
         raise ValueError(f"`nse` must be at least {total} to hold the result; got {nse}.")
     capacity = eager_capacity(total, size) if nse is None else nse
@@ -292,10 +292,13 @@ def settled(result: Any, nse: int | None, count: Any = None) -> Any:
 
 
 def _counted(x: Any) -> int:
-    """`int(x.count)`; of a compressed matrix on the host by NumPy, without a program."""
+    """`int(x.count)`; of a compressed matrix on the host by NumPy, without a program.
+
+    To read an array of a program that found no memory waits for ever in JAX; to wait for it raises.
+    """
     if x.ndim == 2 and x.compressed is not None and not on_accelerator(x.indptr):
-        return int(np.asarray(x.indptr)[-1])
-    return int(x.count)
+        return int(np.asarray(x.indptr.block_until_ready())[-1])
+    return int(x.count.block_until_ready())
 
 
 def resized(x: Any, nse: int) -> Any:

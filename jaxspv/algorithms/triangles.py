@@ -182,7 +182,7 @@ def _upward_on_device(local: Local) -> CSR:
     rows, _ = local.part.block_shape
     row, col = local.block.rowcol()
     degree = jnp.diff(local.block.indptr)  # whole rows: that of the vertex
-    others, numbers = local.along_cols(degree), local.along_cols(local.order)
+    others, numbers = local.cols.along(degree), local.cols.along(local.order)
     mine = [jnp.take(v, row, mode="clip") for v in (degree, local.order)]
     other = [jnp.take(v, col, mode="clip") for v in (others, numbers)]
     higher = (mine[0] < other[0]) | ((mine[0] == other[0]) & (mine[1] < other[1]))
@@ -220,7 +220,7 @@ def _count_in_ring(local: Local) -> tuple[Array, Array]:
     _, count = lax.fori_loop(0, devices, visit, start)
     valid, cols = jnp.arange(local.block.nse) < local.block.indptr[-1], part.block_shape[1]
     at = jnp.where(valid, local.block.indices, cols)
-    in_degrees = local.fold_cols(jnp.zeros(cols, jnp.int32).at[at].add(1, mode="drop"), plus)
+    in_degrees = local.cols.fold(jnp.zeros(cols, jnp.int32).at[at].add(1, mode="drop"), plus)
     uneven = jnp.any(in_degrees != jnp.diff(local.block.indptr))
     return local.total(count), local.total(uneven.astype(jnp.int32)) > 0
 

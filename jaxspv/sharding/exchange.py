@@ -1,15 +1,16 @@
 """Communication between devices inside of a `shard_map`, and `on_mesh`, which runs one.
 
 A vector is cut like the vertices: each device holds the elements of its vertices, its piece. Before
-a product it gathers the elements of its rows or columns (`along_rows`, `along_cols`: an
+a product it gathers the elements of its rows or columns (`rows.along`, `cols.along`: an
 all-gather). After it the partial results of several devices are joined and each keeps its piece
-(`fold_rows`, `fold_cols`: an all-to-all and a sum over what arrived, for any monoid and in one
+(`rows.fold`, `cols.fold`: an all-to-all and a sum over what arrived, for any monoid and in one
 order). Elements may be tuples, as pytrees of vectors. Sets of vertices are sent as bitmaps of
 32-bit words.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,12 +25,61 @@ from ..formats import CSR
 from .partition import Partition
 
 
+class Side(NamedTuple):
+    """The rows, or the columns, of the blocks of devices that share them: a piece of each.
+
+    Attributes:
+        axes: those of the mesh along which the devices lie.
+        parts: how many devices there are.
+    """
+
+    axes: tuple[str, ...]
+    parts: int
+
+    def along(self, piece: Any) -> Any:
+        """(lines, ...) of all lines, from a piece (r, ...)."""
+        if not self.axes:
+            return piece
+        return jax.tree.map(lambda v: lax.all_gather(v, self.axes, tiled=True), piece)
+
+    def bits_along(self, piece: Array) -> Array:
+        """`along` of a set of places, 8 a byte."""
+        return self._as_bytes(piece, self.along)
+
+    def fold(self, partial: Any, add: Monoid) -> Any:
+        """A piece, from partial results (lines, ...) of all devices."""
+        if self.parts == 1:
+            return partial
+        arrived = jax.tree.map(self._arrived, partial)
+        if add.of_tuples:
+            return jax.vmap(add.reduce, in_axes=1)(arrived)
+        return add.reduce(arrived, axis=0).astype(partial.dtype)
+
+    def fold_bits(self, partial: Array) -> Array:
+        """`fold` of a set of lines by union, 8 places a byte."""
+        return self._as_bytes(partial, self.fold_words)
+
+    def fold_words(self, partial: Array) -> Array:
+        """`fold` of words by `or`."""
+        if not self.axes:
+            return partial
+        arrived = self._arrived(partial)
+        return lax.reduce(arrived, arrived.dtype.type(0), lax.bitwise_or, (0,))
+
+    def _arrived(self, v: Array) -> Array:
+        each = v.reshape(self.parts, v.shape[0] // self.parts, *v.shape[1:])
+        return lax.all_to_all(each, self.axes, 0, 0)
+
+    def _as_bytes(self, bits: Array, send: Callable[[Array], Array]) -> Array:
+        return jnp.unpackbits(send(jnp.packbits(bits))).astype(bool) if self.axes else bits
+
+
 class Local(NamedTuple):
     """The part of a sharded graph on one device.
 
     Attributes:
         block: CSR of its entries, with local rows and columns: places in the concatenated pieces
-            that `along_rows` and `along_cols` gather.
+            that `rows.along` and `cols.along` gather.
         order: (r,) int32, the vertex at each place of its piece; n: none.
         everyone: (R C r,) int32, `order` of all devices, concatenated.
         positions: (n,) int32, the place of each vertex in `everyone`.
@@ -48,51 +98,15 @@ class Local(NamedTuple):
         """(r, ...) the rows for this device's vertices, of an array (n, ...) over all vertices."""
         return filled(x, self.order, fill)
 
-    def along_rows(self, piece: Any) -> Any:
-        """(rows, ...) of all rows of the block, from a piece (r, ...)."""
-        return _gathered(piece, self.part.col_axes)
-
-    def along_cols(self, piece: Any) -> Any:
-        """(columns, ...) of all columns of the block, from a piece (r, ...)."""
-        return _gathered(piece, self.part.row_axes)
-
-    def fold_rows(self, partial: Any, add: Monoid) -> Any:
-        """A piece, from partial results (rows, ...) of all devices of these rows."""
-        return _folded(partial, self.part.col_axes, self.part.grid[1], add)
-
-    def fold_cols(self, partial: Any, add: Monoid) -> Any:
-        """A piece, from partial results (columns, ...) of all devices of these columns."""
-        return _folded(partial, self.part.row_axes, self.part.grid[0], add)
-
-    def bits_along_rows(self, piece: Array) -> Array:
-        """`along_rows` of a set of places, 8 a byte."""
-        return _as_bytes(piece, self.part.col_axes, self.along_rows)
-
-    def bits_along_cols(self, piece: Array) -> Array:
-        """`along_cols` of a set of places, 8 a byte."""
-        return _as_bytes(piece, self.part.row_axes, self.along_cols)
-
-    def fold_rows_of_bits(self, partial: Array) -> Array:
-        """`fold_rows` of a set of rows by union, 8 places a byte."""
-        return _as_bytes(partial, self.part.col_axes, self.fold_rows_of_words)
-
-    def fold_cols_of_bits(self, partial: Array) -> Array:
-        """`fold_cols` of a set of columns by union, 8 places a byte."""
-        return _as_bytes(partial, self.part.row_axes, self.fold_cols_of_words)
-
-    def fold_rows_of_words(self, partial: Array) -> Array:
-        """`fold_rows` of words by `or`."""
-        return _united(partial, self.part.col_axes, self.part.grid[1])
-
-    def fold_cols_of_words(self, partial: Array) -> Array:
-        """`fold_cols` of words by `or`."""
-        return _united(partial, self.part.row_axes, self.part.grid[0])
+    # All rows, or all columns, of the block, as the devices that share them exchange them.
+    rows = property(lambda self: Side(self.part.col_axes, self.part.grid[1]))
+    cols = property(lambda self: Side(self.part.row_axes, self.part.grid[0]))
 
     def endpoints(self) -> tuple[Array, Array]:
         """(nse,) the vertices that each entry comes from and goes to; n: padding."""
         row, col = self.block.rowcol()
         n, valid = self.part.n, row < self.part.block_shape[0]
-        pairs = ((self.along_rows(self.order), row), (self.along_cols(self.order), col))
+        pairs = ((self.rows.along(self.order), row), (self.cols.along(self.order), col))
         tail, head = (order.at[at].get(mode="clip") for order, at in pairs)
         return jnp.where(valid, tail, n), jnp.where(valid, head, n)
 
@@ -102,7 +116,7 @@ class Local(NamedTuple):
 
     def vertices_along_cols(self) -> Array:
         """(columns,) the vertex of each column of the block; n: none."""
-        return self.everyone if self.part.grid[1] == 1 else self.along_cols(self.order)
+        return self.everyone if self.part.grid[1] == 1 else self.cols.along(self.order)
 
     def by_vertices(self) -> CSR:
         """The block with vertices for columns, to multiply a replicated array."""
@@ -113,12 +127,8 @@ class Local(NamedTuple):
 
     def everywhere(self, piece: Any) -> Any:
         """(n, ...) over all vertices, in the order of their numbers, on every device."""
-        values = _gathered(piece, self.part.axes)
+        values = Side(self.part.axes, math.prod(self.part.grid)).along(piece)
         return jax.tree.map(lambda v: v.at[self.positions].get(mode="promise_in_bounds"), values)
-
-
-def _as_bytes(bits: Array, axes: tuple[str, ...], send: Callable[[Array], Array]) -> Array:
-    return jnp.unpackbits(send(jnp.packbits(bits))).astype(bool) if axes else bits
 
 
 def on_mesh(
@@ -185,31 +195,6 @@ def filled(x: Any, at: Array, fill: Any = 0) -> Any:
         return v.at[at].get(mode="fill", fill_value=fill)
 
     return jax.tree.map(of, x)
-
-
-def _gathered(piece: Any, axes: tuple[str, ...]) -> Any:
-    return jax.tree.map(lambda v: lax.all_gather(v, axes, tiled=True), piece) if axes else piece
-
-
-def _folded(partial: Any, axes: tuple[str, ...], parts: int, add: Monoid) -> Any:
-    if parts == 1:
-        return partial
-
-    def sent(v):
-        each = v.reshape(parts, v.shape[0] // parts, *v.shape[1:])
-        return lax.all_to_all(each, axes, 0, 0)
-
-    arrived = jax.tree.map(sent, partial)
-    if add.of_tuples:
-        return jax.vmap(add.reduce, in_axes=1)(arrived)
-    return add.reduce(arrived, axis=0).astype(partial.dtype)
-
-
-def _united(words: Array, axes: tuple[str, ...], parts: int) -> Array:
-    if not axes:
-        return words
-    arrived = lax.all_to_all(words.reshape(parts, -1), axes, 0, 0)
-    return lax.reduce(arrived, arrived.dtype.type(0), lax.bitwise_or, (0,))
 
 
 def mine(local: Local, vertex: Array) -> Array:

@@ -124,7 +124,7 @@ def search(
     counts: which entries are edges; None: all.
     """
     targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
-    degrees = local.fold_rows(jnp.diff(local.block.indptr), plus)
+    degrees = local.rows.fold(jnp.diff(local.block.indptr), plus)
 
     def after(s: _State, levels, size, edges):
         """The state after a level, of which a device knows its own part; one sum over them all."""
@@ -146,13 +146,13 @@ def search(
         return after(s, levels, new, jnp.where(new, degrees, 0))
 
     def push(s: _State):
-        rows = local.bits_along_rows(s.levels == s.depth)
-        return entered(s, local.fold_cols_of_bits(reached_by(local.block, rows, counts)))
+        rows = local.rows.bits_along(s.levels == s.depth)
+        return entered(s, local.cols.fold_bits(reached_by(local.block, rows, counts)))
 
     def pull(s: _State):
-        sought = local.bits_along_cols(s.levels == s.depth)
-        rows = local.bits_along_rows(s.levels < 0)
-        return entered(s, local.fold_rows_of_bits(pulled_by(local.block, rows, sought)))
+        sought = local.cols.bits_along(s.levels == s.depth)
+        rows = local.rows.bits_along(s.levels < 0)
+        return entered(s, local.rows.fold_bits(pulled_by(local.block, rows, sought)))
 
     pulls = local.symmetric and counts is None
 
@@ -174,8 +174,8 @@ def smallest_parents(
 ) -> Array:
     """(r,) of the in-neighbours one level nearer to the source the one of smallest number."""
     row, col = local.block.rowcol()
-    above = local.along_rows(levels).at[row].get(mode="fill", fill_value=-1)
-    below = local.along_cols(levels).at[col].get(mode="fill", fill_value=-1)
+    above = local.rows.along(levels).at[row].get(mode="fill", fill_value=-1)
+    below = local.cols.along(levels).at[col].get(mode="fill", fill_value=-1)
     best = least_tail(local, counts & (above >= 0) & (below == above + 1))
     best = jnp.where(levels == 0, source, best)
     return jnp.where(levels >= 0, best, -1).astype(jnp.int32)
@@ -185,9 +185,9 @@ def least_tail(local: Local, counts: Array) -> Array:
     """(r,) the smallest tail of the entries that count towards each vertex; `NO_VERTEX`: none."""
     row, col = local.block.rowcol()
     extent = local.part.block_shape[1]
-    tail = local.along_rows(local.order).at[row].get(mode="clip")
+    tail = local.rows.along(local.order).at[row].get(mode="clip")
     at = jnp.where(counts & (row < local.part.block_shape[0]), col, extent)
-    return local.fold_cols(jnp.full(extent, NO_VERTEX).at[at].min(tail, mode="drop"), min_)
+    return local.cols.fold(jnp.full(extent, NO_VERTEX).at[at].min(tail, mode="drop"), min_)
 
 
 def _advice(G, *operands, **static) -> list[str]:
@@ -260,14 +260,14 @@ def _joined(local: Local) -> Callable[[Array], Array]:
     """The union of the in-neighbours' words, for each vertex of this device."""
     block = local.block
     if local.symmetric:
-        return lambda words: local.fold_rows_of_words(
-            joined_words(block.indptr, block.indices, local.along_cols(words))
+        return lambda words: local.rows.fold_words(
+            joined_words(block.indptr, block.indices, local.cols.along(words))
         )
     row, col = block.rowcol()
     rows, cols = local.part.block_shape
     ends, slots = sort_by(jnp.where(row < rows, col, cols), cols)
-    return lambda words: local.fold_cols_of_words(
-        joined_words(ends, row[slots], local.along_rows(words))
+    return lambda words: local.cols.fold_words(
+        joined_words(ends, row[slots], local.rows.along(words))
     )
 
 

@@ -28,15 +28,15 @@ Sum = Callable[[Array, Array, int], Array]
 def _strength(local: Local, add: Sum = plus.segment_reduce) -> Array:
     """A piece of the row sums. add: sums by segments."""
     row, _ = local.block.rowcol()
-    return local.fold_rows(add(local.block.data, row, local.part.block_shape[0]), plus)
+    return local.rows.fold(add(local.block.data, row, local.part.block_shape[0]), plus)
 
 
 def _flow(local: Local, share: Array, add: Sum = plus.segment_reduce) -> Array:
     """A piece of `share A`, from one of `share`. add: sums by segments."""
     row, col = local.block.rowcol()
     rows, cols = local.part.block_shape
-    terms = local.block.data * jnp.take(local.along_rows(share), row, mode="clip")
-    return local.fold_cols(add(terms, jnp.where(row < rows, col, cols), cols), plus)
+    terms = local.block.data * jnp.take(local.rows.along(share), row, mode="clip")
+    return local.cols.fold(add(terms, jnp.where(row < rows, col, cols), cols), plus)
 
 
 def _tangent(primals, tangents, result):

@@ -95,7 +95,7 @@ def lengths_of(
     width = jnp.where(negative, top, width if delta is None else jnp.asarray(delta, dtype))
     most = jnp.where(negative, jnp.minimum(most, local.part.n), most)
     targets = [] if until is None else [jnp.asarray(t, jnp.int32) for t in until.targets()]
-    degrees = local.fold_rows(jnp.diff(local.block.indptr), plus)
+    degrees = local.rows.fold(jnp.diff(local.block.indptr), plus)
 
     def stopped(s: State):
         if until is None:
@@ -118,8 +118,8 @@ def lengths_of(
 
     def step(s: State):
         active = s.pending & (s.length <= extend(s.least, width))
-        lengths = local.along_rows(jnp.where(active, s.length, top))
-        new = local.fold_cols(relaxed(local.block, lengths, top, low_memory), min_)
+        lengths = local.rows.along(jnp.where(active, s.length, top))
+        new = local.cols.fold(relaxed(local.block, lengths, top, low_memory), min_)
         better = new < s.length
         length, pending = jnp.where(better, new, s.length), (s.pending & ~active) | better
         return entered(s, length, pending)
@@ -136,8 +136,8 @@ def _tight(local: Local, length: Array) -> tuple[Array, Array, Array]:
     row, col = local.block.rowcol()
     top = infinity(length.dtype)
     valid = row < local.part.block_shape[0]
-    before = jnp.where(valid, jnp.take(local.along_rows(length), row, mode="clip"), top)
-    after = jnp.where(valid, jnp.take(local.along_cols(length), col, mode="clip"), top)
+    before = jnp.where(valid, jnp.take(local.rows.along(length), row, mode="clip"), top)
+    after = jnp.where(valid, jnp.take(local.cols.along(length), col, mode="clip"), top)
     return before, after, (after < top) & (extend(before, local.block.data) == after)
 
 
@@ -176,13 +176,12 @@ def _carried(local: Local, distances: Array, parents: Array, values: Array) -> A
     row, col = local.block.rowcol()
     rows, cols = local.part.block_shape
     carries = _tight(local, local.piece(distances))[2]
-    tail = local.along_rows(local.order).at[row].get(mode="clip")
-    mother = local.along_cols(local.piece(parents)).at[col].get(mode="fill", fill_value=-1)
-    head = local.along_cols(local.order).at[col].get(mode="clip")
+    tail, head = local.endpoints()
+    mother = local.cols.along(local.piece(parents)).at[col].get(mode="fill", fill_value=-1)
     carries &= (row < rows) & (tail == mother) & (tail != head)
     values = jnp.where(carries, values, 0)
     sums = plus.segment_reduce(values, jnp.where(carries, col, cols), cols)
-    return local.everywhere(local.fold_cols(sums, plus))
+    return local.everywhere(local.cols.fold(sums, plus))
 
 
 def _tangent(primals, tangents, result, **static):

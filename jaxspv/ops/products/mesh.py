@@ -66,14 +66,14 @@ def multiplied(local: Local, x: Array, semiring: Semiring, *, flip: bool = False
 def multiplied_here(local: Local, x: Array, semiring: Semiring, *, flip: bool = False) -> Array:
     """`product` on one device, of a replicated x, giving the rows of y of its vertices."""
     if flip:
-        partial = _times_left(local.along_rows(local.piece(x)), local.block, semiring)
-        return local.fold_cols(partial, semiring.add)
+        partial = _times_left(local.rows.along(local.piece(x)), local.block, semiring)
+        return local.cols.fold(partial, semiring.add)
     if x.ndim == 1:
         mine = filled(x, local.vertices_along_cols())
         partial = mxv(local.block, mine, semiring)
     else:
         partial = mxm(local.by_vertices(), x, semiring)
-    return local.fold_rows(partial, semiring.add)
+    return local.rows.fold(partial, semiring.add)
 
 
 def multiplied_row_sharded(
@@ -84,12 +84,12 @@ def multiplied_row_sharded(
     columns: the columns of x of one gather; None: all.
     """
     if flip:
-        partial = _times_left(local.along_rows(x), local.block, semiring)
-        return local.fold_cols(partial, semiring.add)
+        partial = _times_left(local.rows.along(x), local.block, semiring)
+        return local.cols.fold(partial, semiring.add)
 
     def times(x):
         multiply = mxv if x.ndim == 1 else mxm
-        return local.fold_rows(multiply(local.block, local.along_cols(x), semiring), semiring.add)
+        return local.rows.fold(multiply(local.block, local.cols.along(x), semiring), semiring.add)
 
     if columns is None or x.shape[-1] <= columns:
         return times(x)
@@ -228,10 +228,10 @@ def _product_of_tuples(G: ShardedGraph, values: Any, x: Any, semiring: Any, *, f
     def body(local: Local, x, semiring, values):
         block = local.block.with_data(values)
         if flip:
-            partial = tuples.vxm(local.along_rows(local.piece(x)), block, semiring)
-            return local.everywhere(local.fold_cols(partial, semiring.add))
-        partial = tuples.mxv(block, local.along_cols(local.piece(x)), semiring)
-        return local.everywhere(local.fold_rows(partial, semiring.add))
+            partial = tuples.vxm(local.rows.along(local.piece(x)), block, semiring)
+            return local.everywhere(local.cols.fold(partial, semiring.add))
+        partial = tuples.mxv(block, local.cols.along(local.piece(x)), semiring)
+        return local.everywhere(local.rows.fold(partial, semiring.add))
 
     return on_mesh(body, G, x, semiring, values=values)
 
@@ -290,7 +290,7 @@ reduce_op.register("collectives")(_reduced)
 def _lines(local: Local, axis: int) -> tuple[Array, int, Callable[..., Array]]:
     """The row (axis 1) or column of each entry, their extent, how pieces of them are added up."""
     at, extent, _ = lines_of(local.block, axis)
-    return at, extent, local.fold_rows if axis == 1 else local.fold_cols
+    return at, extent, local.rows.fold if axis == 1 else local.cols.fold
 
 
 def _valid(local: Local, axis: int) -> Array:

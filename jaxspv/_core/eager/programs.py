@@ -45,6 +45,11 @@ def gpu_compiler_options() -> dict[str, Any]:
     }
 
 
+def _options() -> dict[str, Any]:
+    """Those of eager programs on a GPU; XLA's autotuner compiles each fusion more than once."""
+    return gpu_compiler_options() | {"xla_gpu_experimental_enable_fusion_autotuner": False}
+
+
 class _Programs:
     """The programs of eager calls: a `jax.jit` for each function and call of it.
 
@@ -85,11 +90,7 @@ class _Programs:
                 return fn(call, *leaves)
 
         traced.__name__ = name
-        options = None
-        if platform == "cuda":  # XLA's autotuner compiles each fusion more than once
-            autotuner = "xla_gpu_experimental_enable_fusion_autotuner"
-            options = gpu_compiler_options() | {autotuner: False}
-        return jax.jit(traced, compiler_options=options)
+        return jax.jit(traced, compiler_options=_options() if platform == "cuda" else None)
 
 
 PROGRAMS = _Programs(512)  # each takes 10 to 60 of the 65,530 memory maps of a process on Linux

@@ -29,7 +29,7 @@ def as_on_a_gpu(monkeypatch):
         for impl in methods.op.impls
     ]
     monkeypatch.setattr(programs, "platform_of", lambda leaves: "cuda")
-    monkeypatch.setattr(programs, "gpu_compiler_options", lambda: None)
+    monkeypatch.setattr(programs, "_options", lambda: None)
     monkeypatch.setattr(plan, "on_gpu", lambda operands: True)
     monkeypatch.setattr(gpu, "no_kernels", gpu.no_rows)
     monkeypatch.setattr(plan, "int", looked_at, raising=False)

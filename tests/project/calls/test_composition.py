@@ -297,7 +297,7 @@ def test_eager_derivatives_where_eager_programs_have_compiler_options(monkeypatc
     """As on a GPU: no jit inside another may have any."""
     options = {"xla_llvm_disable_expensive_passes": False}
     monkeypatch.setattr(programs, "platform_of", lambda leaves: "cuda")
-    monkeypatch.setattr(programs, "gpu_compiler_options", lambda: options)
+    monkeypatch.setattr(programs, "_options", lambda: options)
     monkeypatch.setattr(programs, "PROGRAMS", programs._Programs(64))
     monkeypatch.setattr(operation, "PROGRAMS", programs.PROGRAMS)
     A = jsp.from_dense(np.array([[0, 2.0, 0], [1, 0, 3], [0, 1, 0]], np.float32))

@@ -294,3 +294,15 @@ def test_gradients_and_lanes(name):
         lanes = jax.vmap(jax.grad(f))(jnp.stack([w, 2 * w]))
         np.testing.assert_allclose(lanes[1], jax.grad(f)(2 * w), 1e-8)
         assert np.isfinite(lanes).all() and not lanes[:, -3:].any()
+
+
+def test_values_unlike_those_of_out_are_refused():
+    A = jsp.from_dense([[0.0, 1.0], [2.0, 0.0]])
+    pairs = A.with_data((A.data, jnp.arange(2)))
+    wide = A.with_data((A.data, jnp.ones((2, 3))))
+    three = A.with_data((A.data, A.data, A.data))
+    for other in (wide, three):
+        with pytest.raises(TypeError, match="like those of `out`"):
+            jsp.transpose(pairs, out=other)
+        with pytest.raises(TypeError, match="like those of `C`"):
+            jsp.assign(pairs, other, [0, 1], [0, 1])

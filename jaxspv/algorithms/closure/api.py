@@ -124,7 +124,7 @@ def closure(
     found = _solved(semiring, T, x0, star, until)
     if semiring.add.of_tuples or len(jax.tree.leaves((T.values, x0))) != 2:
         return found
-    exact = fits(semiring, T.places.with_data(T.data), found.x)
+    exact = fits(semiring, T.places.with_data(T.data), found.x, x0)
     return found if exact is True else found._replace(converged=found.converged & exact)
 
 

@@ -30,13 +30,25 @@ def with_real_weights(graph: Graph, algorithm: str) -> Graph:
     return graph
 
 
-def fits(semiring: Semiring, A: Any, x: Any) -> Array | bool:
+def fits(semiring: Semiring, A: Any, x: Any, x0: Any = None) -> Array | bool:
     """Whether no sum of integers along an edge of a matrix left its dtype and counts in x, where
-    `x[j] = add over i of mul(x[i], A[i, j])`."""
-    overflow = getattr(semiring.mul, "overflow", None)
-    if overflow is None or not jnp.issubdtype(x.dtype, jnp.integer):
+    `x[j] = add over i of mul(x[i], A[i, j])`; nor, given `x0`, a sum over paths, where
+    `x = x0 + x A` counts."""
+    if not jnp.issubdtype(x.dtype, jnp.integer):
         return True
-    return _fits(semiring, A, x)
+    if x0 is not None and semiring.add.name == "plus" and semiring.mul.name in ("times", "first"):
+        return _sums_fit(semiring, A, x, x0)
+    return True if getattr(semiring.mul, "overflow", None) is None else _fits(semiring, A, x)
+
+
+@jax.jit
+def _sums_fit(semiring: Semiring, A: Any, x: Array, x0: Any) -> Array:
+    """In float32 `x0 + x A` is near x, unless integers wrapped by 2^bits."""
+    row, col = A.rowcol()
+    known = x.astype(jnp.float32)
+    terms = semiring.mul(known.at[row].get(mode="fill", fill_value=0), A.data.astype(jnp.float32))
+    exact = jnp.asarray(x0, jnp.float32).at[col].add(terms, mode="drop")
+    return jnp.all(jnp.abs(exact - known) < 2.0 ** (8 * x.dtype.itemsize - 1))
 
 
 @jax.jit

@@ -125,9 +125,8 @@ def fixpoint(
     call = _checked(A, x0, semiring, loop)
     found = op(*call[0], **call[1], backend=backend, method=method)
     if monotone or closure:
-        found = found._replace(
-            converged=found.converged & fits(call[0][0], call[0][1].out, found.x)
-        )
+        exact = fits(call[0][0], call[0][1].out, found.x, x0 if closure else None)
+        found = found._replace(converged=found.converged & exact)
     return finished(found, "fixpoint")
 
 

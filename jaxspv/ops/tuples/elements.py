@@ -41,14 +41,17 @@ def write(T: Any, options: Options) -> Any:
         C = as_tuples("out", options.out)
         if options.accum is not None:
             T = ewise_add(C, T, as_accum(options.accum))
-        values, places = behind(C, T)
+        values, places = behind(C, T, "out")
         rest = dataclasses.replace(rest, out=C.places)
     return Tuples(call(entries_of, (places,), rest, format=format_of(places)), values)
 
 
-def behind(C: Tuples, T: Tuples) -> tuple[Any, Any]:
+def behind(C: Tuples, T: Tuples, name: str) -> tuple[Any, Any]:
     """The values of both, and the places of T with numbers behind those of C."""
     before = jax.tree.leaves(C.values)[0].shape[0]
+    shapes = [jax.tree.map(lambda v: v.shape[1:], values) for values in (C.values, T.values)]
+    if shapes[0] != shapes[1]:
+        raise TypeError(f"values must be like those of `{name}`, {shapes[0]}; got {shapes[1]}.")
     both = jax.tree.map(lambda c, t: jnp.concatenate([c, t.astype(c.dtype)]), C.values, T.values)
     return both, dataclasses.replace(T.places, data=T.places.data + before)
 
@@ -206,5 +209,5 @@ def assign(C, value, i=None, j=None, *, accum=None, **options):
     if accum is not None:
         raise ValueError("`assign` of tuples takes no `accum`.")
     C = as_tuples("C", C)
-    both, places = behind(C, as_tuples("value", value))
+    both, places = behind(C, as_tuples("value", value), "C")
     return Tuples(_assign.assign(C.places, places, i, j, **options), both)

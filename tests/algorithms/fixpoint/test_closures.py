@@ -97,3 +97,29 @@ def test_the_bound_grows_with_the_vertices():
     path = jsp.from_edges(np.arange(n - 1), np.arange(1, n), np.ones(n - 1, np.float32))
     text = str(jax.make_jaxpr(lambda A: jsp.fixpoint(A, jnp.eye(1, n)[0], update=first))(path))
     assert str(8 * n) in text
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32"])
+@pytest.mark.parametrize("semiring", ["plus_times", "plus_first"])
+def test_sums_over_paths_beyond_integers_have_not_converged(semiring, dtype):
+    """A ladder of k steps has 2^k paths, less than 2^k with one start of them left out."""
+    limit = int(np.iinfo(dtype).max).bit_length()
+    for k, less in ((limit - 1, 0), (limit, 1), (limit, 0), (limit + 1, 0), (limit + 8, 0)):
+        step = np.arange(k) * 3
+        row = np.concatenate([step, step, step + 1, step + 2])
+        col = np.concatenate([step + 1, step + 2, step + 3, step + 3])
+        n = 3 * k + 1
+        A = jsp.from_edges(row, col, np.ones(4 * k, dtype), shape=(n, n))
+        x0 = jnp.zeros(n, dtype).at[0].set(1)
+        if less:
+            x0 = x0.at[-1].add(np.array(-1).astype(dtype) if dtype[0] == "i" else 0)
+        total = 2**k - (less if dtype[0] == "i" else 0)
+        fits = total <= np.iinfo(dtype).max
+        for found in (
+            jsp.closure(A, semiring, start=x0),
+            jsp.fixpoint(A, x0, semiring, closure=True),
+            jax.jit(lambda A, x0: jsp.fixpoint(A, x0, semiring, closure=True))(A, x0),
+        ):
+            assert bool(found.converged) == fits, (k, less)
+            if fits:
+                assert int(found.x[-1]) == total

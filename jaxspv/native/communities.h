@@ -99,8 +99,8 @@ class Louvain {
 
  private:
   static constexpr Id kSweeps = 64, kLevels = 32;
-  // A move must raise the modularity by this share of the weight of all edges: sums are rounded.
-  static constexpr double kLeast = 1e-7;
+  // A move must gain this share of the weight of the vertex's edges: sums are rounded.
+  static constexpr double kLeast = 1e-10;
 
   // Moves vertices between communities, each named by a vertex, until none gains or all sweeps are
   // done. due[v]: the sweep that visits v next, the one after a neighbour has moved.
@@ -110,7 +110,7 @@ class Louvain {
     for (Id v = 0; v < n; ++v)
       for (Id e = ptr_[v]; e < ptr_[v + 1]; ++e) strength[v] += weight_[e];
     const double total = std::accumulate(strength.begin(), strength.end(), 0.0);
-    const double factor = resolution_ / (total > 0 ? total : 1), least = kLeast * total;
+    const double factor = resolution_ / (total > 0 ? total : 1);
     std::vector<Id> due(n, 0);
     inside = strength;
     group_.resize(n);
@@ -124,7 +124,7 @@ class Louvain {
         const double pull = factor * strength[v];
         for (Id e = ptr_[v]; e < ptr_[v + 1]; ++e)
           if (idx_[e] != v) to[group_[idx_[e]]] += weight_[e];
-        double most = to[own] - pull * (inside[own] - strength[v]) + least;
+        double most = to[own] - pull * (inside[own] - strength[v]) + kLeast * strength[v];
         Id best = own;
         for (Id e = ptr_[v]; e < ptr_[v + 1]; ++e) {
           const Id other = group_[idx_[e]];

@@ -12,6 +12,7 @@ import jaxspv as jsp
 from jaxspv import verify
 from jaxspv.algorithms.communities import louvain_levels
 from jaxspv.algorithms.communities.modularity import op as modularity
+from jaxspv.native import bind
 
 BACKENDS = ("cpu", "xla")
 
@@ -239,3 +240,16 @@ def test_small_complete_graphs_are_one_community(backend):
         A = jsp.from_edges(row, col, shape=(8, 8), nse=64)
         found = jsp.louvain(A, backend=backend)
         assert found.labels.tolist() == [0] * n + list(range(n, 8))
+
+
+@pytest.mark.skipif(bind.refused() is not None, reason="without the C++ kernels")
+def test_louvain_moves_for_gains_that_are_small_beside_all_weights():
+    """A move had to gain 1e-7 of all weights: single edges counted for nothing in large graphs."""
+    pairs = jsp.from_edges(
+        [0, 1, 2, 3], [1, 0, 3, 2], np.array([1, 1, 1e8, 1e8], np.float32), shape=(4, 4)
+    )
+    graph = networkx.Graph([(0, 1, {"weight": 1.0}), (2, 3, {"weight": 1e8})])
+    assert networkx.community.louvain_communities(graph, seed=0) == [{0, 1}, {2, 3}]
+    assert jsp.louvain(pairs, method="native").labels.tolist() == [0, 0, 2, 2]
+    complete = jsp.from_dense(1 - np.eye(300, dtype=np.float32))
+    assert int(jsp.louvain(complete, method="native").count) == 1

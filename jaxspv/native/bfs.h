@@ -15,6 +15,48 @@ void each_bit(uint64_t word, const F& f) {
   for (; word; word &= word - 1) f(__builtin_ctzll(word));
 }
 
+// A vertex that was reached and, in the upper half, the one from which.
+using Step = uint64_t;
+inline Step step(Id to, Id from) { return uint64_t(uint32_t(from)) << 32 | uint32_t(to); }
+inline Id reached(Step s) { return Id(uint32_t(s)); }
+inline Id origin(Step s) { return Id(s >> 32); }
+
+// Appends the open neighbours of queue[head, end) and closes them; returns where the queue ends then. One
+// more is written than is kept. open: (rows + 1,), the last one 0. Neither whether a neighbour is open nor
+// where a row of up to four ends is a branch, which would be guessed wrong too often.
+inline int64_t push(const Matrix g, Step* queue, int64_t head, const int64_t end, uint8_t* open) {
+  typedef uint32_t Four __attribute__((vector_size(16)));
+  typedef int32_t Places __attribute__((vector_size(16)));
+  const uint32_t n = uint32_t(g.rows);
+  const Four none = {n, n, n, n};
+  const Id readable = g.slots - 3;
+  int64_t tail = end;
+  const auto append = [&](Step s) JAXSPV_INLINE {
+    queue[tail] = s;
+    tail += open[uint32_t(s)];
+    open[uint32_t(s)] = 0;
+  };
+  for (; head < end; ++head) {
+    if (head + 24 < tail) __builtin_prefetch(g.ptr + reached(queue[head + 24]));
+    if (head + 12 < tail) __builtin_prefetch(g.idx + g.begin(reached(queue[head + 12])));
+    const Id u = reached(queue[head]), stop = g.end(u);
+    Id e = g.begin(u);
+    if (stop > readable) {
+      for (; e < stop; ++e) append(step(Id(std::min(uint32_t(g.idx[e]), n)), u));
+      continue;
+    }
+    const uint64_t from = step(0, u);
+    for (; e < stop; e += 4) {
+      Four to;
+      std::memcpy(&to, g.idx + e, sizeof to);
+      to = Places{0, 1, 2, 3} < stop - e ? to : none;
+      to = to < none ? to : none;
+      append(from | to[0]), append(from | to[1]), append(from | to[2]), append(from | to[3]);
+    }
+  }
+  return tail;
+}
+
 // One source, direction-optimizing. Threads change which of several parents is found, never levels.
 // Beamer, Asanovic, Patterson, "Direction-optimizing breadth-first search", SC 2012.
 class BreadthFirst {
@@ -23,36 +65,33 @@ class BreadthFirst {
   // may be null. -1 where unreached.
   BreadthFirst(Team& team, const Matrix& out, const Matrix* in, Id* level, Id* parent)
       : team_(team), out_(out), in_(in), level_(level), parent_(parent), n_(out.rows),
-        words_((int64_t(n_) + 63) / 64) {}
+        words_(int64_t(n_) / 64 + 1) {}
 
   // stop(depth, vertices of that level): asked when a level is complete. Returns how many levels
   // hold a vertex.
   template <class Stop>
   Id run(Id source, const Stop& stop) {
-    std::fill(level_, level_ + n_, -1);
-    if (parent_) std::fill(parent_, parent_ + n_, -1);
-    if (!out_.holds(source)) return 0;
-    queue_ = buffer<Id>(int64_t(n_) + 1);  // one more is written than is kept
-    from_ = buffer<Id>(int64_t(n_) + 1);
-    reached_.assign(64 * words_, 1);
-    std::fill(reached_.begin(), reached_.begin() + n_, 0);
-    found_.resize(team_.size());
-    level_[source] = 0, reached_[source] = 1;
-    if (parent_) parent_[source] = source;
-    queue_[0] = source;
-    tail_ = 1;
-    Id depth = 0;
-    while (!stop(depth, tail_ - head_)) {
-      const int64_t before = tail_;
-      ++depth;
-      if (in_ && pull_is_cheaper()) pull(depth);
-      else if (team_.size() > 1 && tail_ - head_ >= kAlone) push_together(depth);
-      else if (tail_ - head_ < kThin) push_thin(depth);
-      else push_alone(depth);
-      if (tail_ == before) return depth;
+    open_.assign(64 * words_, 0);
+    std::fill(open_.begin(), open_.begin() + n_, 1);
+    if (out_.holds(source)) {
+      queue_ = buffer<Step>(int64_t(n_) + 1);
+      found_.resize(team_.size());
+      queue_[0] = step(source, source);
+      open_[source] = 0;
+      tail_ = 1;
     }
-    return depth + 1;
+    for (Id depth = 0; tail_ > (depth ? ends_.back() : 0);) {
+      ends_.push_back(Id(tail_));
+      if (stop(depth++, tail_ - head_)) break;
+      if (in_ && pull_is_cheaper()) pull(depth);
+      else if (team_.size() > 1 && tail_ - head_ >= kAlone) push_together();
+      else if (tail_ - head_ < kThin) push_thin();
+      else push_alone();
+    }
+    write();
+    return Id(ends_.size());
   }
+  bool reaches(Id v) const { return out_.holds(v) && !open_[v]; }
 
  private:
   static constexpr int64_t kAlone = 4096;  // vertices of a level from which on threads share it
@@ -64,7 +103,7 @@ class BreadthFirst {
   bool pull_is_cheaper() const {
     if (tail_ - head_ < std::max<int64_t>(1, n_ / kNarrow)) return false;
     double edges = 0;
-    for (int64_t i = head_; i < tail_; ++i) edges += double(out_.degree(queue_[i]));
+    for (int64_t i = head_; i < tail_; ++i) edges += double(out_.degree(reached(queue_[i])));
     const double m = double(out_.entries()), n = double(n_);
     const double looks = std::min(m / (edges + 1), m / n);
     const int push = team_.size() > 1 && tail_ - head_ >= kAlone ? 14 : 6;
@@ -72,60 +111,35 @@ class BreadthFirst {
   }
 
   // The processor guesses whether a neighbour was reached and reads on: the next level waits for nothing.
-  void push_thin(Id depth) {
+  void push_thin() {
     front_known_ = false;
     for (const int64_t end = tail_; head_ < end; ++head_) {
-      const Id u = queue_[head_];
+      const Id u = reached(queue_[head_]);
       for (Id e = out_.begin(u), stop = out_.end(u); e < stop; ++e) {
         const Id v = out_.idx[e];
-        if (!out_.holds(v) || reached_[v]) continue;
-        reached_[v] = 1;
-        level_[v] = depth;
-        if (parent_) parent_[v] = u;
-        queue_[tail_++] = v;
+        if (!out_.holds(v) || !open_[v]) continue;
+        open_[v] = 0;
+        queue_[tail_++] = step(v, u);
       }
     }
   }
 
-  // A neighbour is appended without a branch on whether it was seen, which would be guessed wrong too
-  // often.
-  void push_alone(Id depth) {
+  void push_alone() {
     front_known_ = false;
-    const Matrix g = out_;
-    Id *const queue = queue_.get(), *const from = from_.get();
-    uint8_t* const reached = reached_.data();
-    int64_t tail = tail_;
-    for (; head_ < tail_; ++head_) {
-      if (head_ + 8 < tail) __builtin_prefetch(g.ptr + queue[head_ + 8]);
-      if (head_ + 4 < tail) __builtin_prefetch(g.idx + g.begin(queue[head_ + 4]));
-      const Id u = queue[head_];
-      for (Id e = g.begin(u), stop = g.end(u); e < stop; ++e) {
-        const Id v = g.idx[e];
-        if (!g.holds(v)) continue;
-        queue[tail] = v;
-        from[tail] = u;
-        tail += !reached[v];
-        reached[v] = 1;
-      }
-    }
-    for (std::swap(tail, tail_); tail < tail_; ++tail) {
-      level_[queue[tail]] = depth;
-      if (parent_) parent_[queue[tail]] = from[tail];
-    }
+    const int64_t end = tail_;
+    tail_ = push(out_, queue_.get(), head_, end, open_.data());
+    head_ = end;
   }
 
-  void push_together(Id depth) {
+  void push_together() {
     front_known_ = false;
     const int64_t begin = head_;
     team_.blocks(tail_ - head_, 256, [&](int64_t first, int64_t last, int me) {
       for (int64_t i = begin + first; i < begin + last; ++i) {
-        const Id u = queue_[i];
+        const Id u = reached(queue_[i]);
         for (Id e = out_.begin(u), stop = out_.end(u); e < stop; ++e) {
           const Id v = out_.idx[e];
-          if (!out_.holds(v) || !claim(v)) continue;
-          level_[v] = depth;
-          if (parent_) parent_[v] = u;
-          found_[me].push_back(v);
+          if (out_.holds(v) && claim(v)) found_[me].push_back(step(v, u));
         }
       }
     });
@@ -137,16 +151,35 @@ class BreadthFirst {
     }
   }
 
+  // Levels and parents that were pushed since the last time; the first time -1 for all others.
+  void write() {
+    if (!written_) {
+      std::fill(level_, level_ + n_, -1);
+      if (parent_) std::fill(parent_, parent_ + n_, -1);
+    }
+    for (; written_ < ends_.size(); ++written_) {
+      const int64_t begin = written_ ? ends_[written_ - 1] : 0;
+      team_.blocks(ends_[written_] - begin, kAlone, [&](int64_t first, int64_t last, int) {
+        for (int64_t i = begin + first; i < begin + last; ++i) {
+          level_[reached(queue_[i])] = Id(written_);
+          if (parent_) parent_[reached(queue_[i])] = origin(queue_[i]);
+        }
+      });
+    }
+  }
+
   bool claim(Id v) {  // whether this thread is the first to reach v
-    auto& reached = reinterpret_cast<std::atomic<uint8_t>&>(reached_[v]);
-    return !reached.load(std::memory_order_relaxed) && !reached.exchange(1, std::memory_order_relaxed);
+    auto& open = reinterpret_cast<std::atomic<uint8_t>&>(open_[v]);
+    return open.load(std::memory_order_relaxed) && open.exchange(0, std::memory_order_relaxed);
   }
 
   void pull(Id depth) {
+    write();
+    ++written_;  // this level is written as it is found
     if (!front_known_) {
       front_.assign(words_, 0);
       next_.resize(words_);
-      for (int64_t i = head_; i < tail_; ++i) set(front_.data(), queue_[i]);
+      for (int64_t i = head_; i < tail_; ++i) set(front_.data(), reached(queue_[i]));
     }
     front_known_ = true;
     team_.blocks(words_, 128, [&](int64_t first, int64_t last, int) {
@@ -154,15 +187,15 @@ class BreadthFirst {
     });
     std::swap(front_, next_);
     head_ = tail_;
-    for (int64_t w = 0; w < words_; ++w) each_bit(front_[w], [&](int b) { queue_[tail_++] = Id(w << 6) + b; });
+    for (int64_t w = 0; w < words_; ++w) each_bit(front_[w], [&](int b) { queue_[tail_++] = step(Id(w << 6) + b, 0); });
   }
 
   uint64_t pulled(int64_t w, Id depth) {  // those of 64 vertices that have a parent in the frontier
     uint64_t open = 0, got = 0;
     for (int k = 0; k < 64; k += 8) {  // the lowest bits of eight bytes, side by side
       uint64_t bytes;
-      std::memcpy(&bytes, &reached_[64 * w + k], sizeof bytes);
-      open |= (bytes ^ 0x0101010101010101) * 0x0102040810204080 >> 56 << k;
+      std::memcpy(&bytes, &open_[64 * w + k], sizeof bytes);
+      open |= bytes * 0x0102040810204080 >> 56 << k;
     }
     each_bit(open, [&](int b) {
       const Id v = Id(w << 6) + b;
@@ -171,7 +204,7 @@ class BreadthFirst {
         if (!in_->holds(u) || !test(front_.data(), u)) continue;
         level_[v] = depth;
         if (parent_) parent_[v] = u;
-        reached_[v] = 1;
+        open_[v] = 0;
         got |= uint64_t(1) << b;
         break;
       }
@@ -185,12 +218,13 @@ class BreadthFirst {
   Id *level_, *parent_;
   const Id n_;
   const int64_t words_;
-  std::unique_ptr<Id[]> queue_;  // all vertices reached, level by level; [head, tail) is the frontier
-  std::unique_ptr<Id[]> from_;   // the parents of those that `push_alone` appends
+  std::unique_ptr<Step[]> queue_;  // all that was reached, level by level; [head, tail) is the frontier
   int64_t head_ = 0, tail_ = 0;
+  std::vector<Id> ends_;                // of the levels in the queue
+  size_t written_ = 0;                  // levels that `level` and `parent` have
   std::vector<uint64_t> front_, next_;  // sets of vertices, a bit each
-  std::vector<uint8_t> reached_;        // padded by ones
-  std::vector<std::vector<Id>> found_;
+  std::vector<uint8_t> open_;           // a 1 for each vertex that was not reached, padded by zeros
+  std::vector<std::vector<Step>> found_;
   bool front_known_ = false;  // whether `front_` is the frontier
 };
 
@@ -215,7 +249,7 @@ inline Id bfs(Team& team, Unchecked out, Unchecked in, Id source, Table<const Id
   expect(until.columns == 2, "conditions are pairs");
   BreadthFirst search(team, out, pulls ? &in : nullptr, level, deterministic ? nullptr : parent.data);
   const Id levels = search.run(source, [&](Id depth, int64_t width) {
-    return holds(until, until.rows, depth, width == 0, [&](Id v) { return out.holds(v) && level[v] >= 0; });
+    return holds(until, until.rows, depth, width == 0, [&](Id v) { return search.reaches(v); });
   });
   if (parent && deterministic) smallest_parents(out, source, level, parent);
   return levels;

@@ -1,9 +1,10 @@
 // Weakly connected components: the smallest vertex of each.
 #pragma once
 #include <atomic>
+#include <utility>
 #include <vector>
 
-#include "checked.h"
+#include "bfs.h"
 
 namespace jaxspv {
 
@@ -42,31 +43,18 @@ class Components {
   static constexpr Id kRounds = 2;
   static constexpr int64_t kBlock = 1 << 13;
 
-  // A search from every vertex that no smaller one reaches. What it finds is appended without a
-  // branch, as branches on what was seen before are guessed wrong too often.
+  // A search from every vertex that no smaller one reaches.
   void search() {
-    const Matrix g = g_;
-    const auto queued = buffer<Id>(int64_t(g.rows) + 1);  // one more is written than is kept
-    std::vector<uint8_t> reached(g.rows, 0);
-    Id* const queue = queued.get();
-    uint8_t* const seen = reached.data();
-    int64_t head = 0, tail = 0;
-    for (Id root = 0; root < g.rows; ++root) {
-      if (seen[root]) continue;
-      seen[root] = 1;
-      for (queue[tail++] = root; head < tail; ++head) {
-        if (head + 8 < tail) __builtin_prefetch(g.ptr + queue[head + 8]);
-        if (head + 4 < tail) __builtin_prefetch(g.idx + g.begin(queue[head + 4]));
-        const Id u = queue[head];
-        label_[u] = root;
-        for (Id e = g.begin(u), stop = g.end(u); e < stop; ++e) {
-          const Id v = g.idx[e];
-          if (!g.holds(v)) continue;
-          queue[tail] = v;
-          tail += !seen[v];
-          seen[v] = 1;
-        }
-      }
+    const auto queue = buffer<Step>(int64_t(g_.rows) + 1);
+    std::vector<uint8_t> open(size_t(g_.rows) + 1, 1);
+    open[g_.rows] = 0;
+    for (Id root = 0; root < g_.rows; ++root) {
+      if (!open[root]) continue;
+      open[root] = 0;
+      queue[0] = step(root, root);
+      int64_t head = 0, tail = 1;
+      while (head < tail) tail = push(g_, queue.get(), std::exchange(head, tail), tail, open.data());
+      for (int64_t i = 0; i < tail; ++i) label_[reached(queue[i])] = root;
     }
   }
 

@@ -37,8 +37,11 @@ inline int64_t push(const Matrix g, Step* queue, int64_t head, const int64_t end
     open[uint32_t(s)] = 0;
   };
   for (; head < end; ++head) {
-    if (head + 24 < tail) __builtin_prefetch(g.ptr + reached(queue[head + 24]));
-    if (head + 12 < tail) __builtin_prefetch(g.idx + g.begin(reached(queue[head + 12])));
+    if (head + 24 < tail) __builtin_prefetch(g.ptr + reached(queue[head + 24]) + 1);
+    if (head + 12 < tail) {
+      const Id* const soon = g.idx + g.begin(reached(queue[head + 12]));
+      __builtin_prefetch(soon), __builtin_prefetch(soon + 15);  // a row may lie in two lines of the cache
+    }
     const Id u = reached(queue[head]), stop = g.end(u);
     Id e = g.begin(u);
     if (stop > readable) {

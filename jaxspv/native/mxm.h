@@ -76,10 +76,10 @@ void expand(const Terms<T>& terms, const Matrix& a, const Matrix& b, Id last, Pr
   last = Id(std::min<int64_t>(last, int64_t(first) + Products<T>::kMost));
   Id n = 0, e = first, skip = out.skip;
   for (; e < last; ++e) {
-    __builtin_prefetch(ptr + rows[std::min(e + 16, end)]);  // rows of B that come soon
-    const Id soon = ptr[rows[std::min(e + 8, end)]];
-    __builtin_prefetch(b.idx + soon);
-    __builtin_prefetch(terms.y + soon);
+    __builtin_prefetch(ptr + rows[std::min(e + 24, end)] + 1);  // rows of B that come soon
+    const Id soon = ptr[rows[std::min(e + 12, end)]];
+    __builtin_prefetch(b.idx + soon), __builtin_prefetch(b.idx + soon + 15);  // they may lie in two lines
+    __builtin_prefetch(terms.y + soon), __builtin_prefetch(terms.y + soon + 64 / sizeof(T) - 1);
     const T factor = terms.x[e];
     const Id k = rows[e], f = ptr[k] + skip, left = ptr[k + 1] - f, count = std::min(left, Products<T>::kMost - n);
     out.start[e - first] = n;

@@ -1,7 +1,8 @@
-// Sorting by numbers of fixed width, digit by digit.
+// Sorting by numbers of fixed width, digit by digit, and a heap of them.
 #pragma once
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "checked.h"
@@ -47,5 +48,38 @@ void radix_sort(std::vector<Keyed<Bits>>& items) {
     items.swap(other);
   }
 }
+
+// Keys never fall below the last one taken. There is no parameter to choose.
+// Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem", J. ACM 1990.
+template <class K>
+class RadixHeap {
+ public:
+  using Item = std::pair<K, Id>;
+  void push(K key, Id v) { buckets_[width(key ^ last_)].push_back({key, v}); }
+  bool pop(Item& item) {  // false: there is none
+    int i = 0;
+    while (buckets_[i].empty())
+      if (++i > kBits) return false;
+    if (i > 0) {
+      auto& from = buckets_[i];
+      last_ = from[0].first;
+      for (const Item& other : from) last_ = std::min(last_, other.first);
+      for (const Item& other : from) buckets_[width(other.first ^ last_)].push_back(other);
+      from.clear();
+    }
+    item = buckets_[0].back();
+    buckets_[0].pop_back();
+    return true;
+  }
+
+ private:
+  static constexpr int kBits = 8 * sizeof(K);
+  static int width(K x) {
+    if (!x) return 0;
+    return kBits == 64 ? 64 - __builtin_clzll(x) : 32 - __builtin_clz(unsigned(x));
+  }
+  std::vector<Item> buckets_[kBits + 1];
+  K last_ = 0;
+};
 
 }  // namespace jaxspv

@@ -29,7 +29,7 @@ class Constants(NamedTuple):
 
     bfs_alpha: float = 14.0
     increments_from: float = 1 << 17
-    solo_pieces: int = 128
+    solo_pieces: int = 64
     spmm_waves: int = 2
     spmv_bounds: tuple[float, ...] = (12, 32, 64)
 

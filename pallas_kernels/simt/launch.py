@@ -144,7 +144,8 @@ def launch(
         inout["control"] = jnp.zeros(CONTROL_WORDS + more_control, jnp.int32)
         given = *given, inout["control"]
     names = *operands, *outputs, *inout
-    sizes = [x if x and isinstance(x, tuple) else (x or 1, jnp.int32) for x in outputs.values()]
+    sizes = [1 if x == () else x for x in outputs.values()]
+    sizes = [x if isinstance(x, tuple) else (x, jnp.int32) for x in sizes]
     made = (jax.ShapeDtypeStruct((size,), dtype) for size, dtype in sizes)
 
     def body(k, *references):

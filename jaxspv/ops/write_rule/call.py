@@ -284,7 +284,7 @@ def settled(result: Any, nse: int | None, count: Any = None) -> Any:
     size = math.prod(result.shape)
     if nse is None and result.nse == eager_capacity(0, size):
         return result  # the least bucket
-    total = _counted(result) if count is None else int(count.block_until_ready())
+    total = _counted(result) if count is None else int(jax.block_until_ready(count))
     if nse is not None and total > nse:
         raise ValueError(f"`nse` must be at least {total} to hold the result; got {nse}.")
     capacity = eager_capacity(total, size) if nse is None else nse

@@ -210,8 +210,8 @@ def test_launches(masked):
 @pytest.mark.parametrize("tuning", [Tuning(), CUT], ids=["whole", "cut"])
 def test_native(tuning):
     if tuning is CUT:
-        few, narrow = Warps(2, 128, 8, 4, 8, 256), {"medium_threads": 256, "large_threads": 256}
-        tuning = dataclasses.replace(tuning, few=few, **narrow)
+        warps = {"few": Warps(2, 128, 8, 4, 8, 256), "middle": Warps(2, 128, 2, 8, 128, 0)}
+        tuning = dataclasses.replace(tuning, medium_threads=256, large_threads=256, **warps)
     for m, entries, hub in ((400, 3000, 5), (5000, 40000, 17), (3000, 90000, None)):
         A, B = matrix(m, m, entries, 1, hub), matrix(m, m, 2 * entries, 2, 7)
         C = sp.csr_array(A @ B)

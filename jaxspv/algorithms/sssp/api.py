@@ -16,7 +16,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
 from ..._core.reductions import is_narrow
-from ...graph import as_graph
+from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Bool, Count, Int, Matrix, Num, Real, Sources
 from ...until import Until, check_until, iteration_limit
@@ -24,7 +24,7 @@ from ..common.edges import beyond_places, unprepared
 from ..common.sources import check_source, over, path_to
 from ..common.status import finished, without_negative_cycle
 from ..common.weights import with_real_weights
-from .layout import choose_delta, traced_delta, traced_kernel_delta, with_lengths
+from .layout import BucketWidths, choose_delta, traced_delta, traced_kernel_delta, with_lengths
 from .tree import path_tangent, refuse_tree, shortest_path_tree
 from .xla import OutEdges, infinity, overflow, relax, search
 
@@ -80,8 +80,9 @@ def sssp(
         G: a `Graph` from `prepare(A, for_="sssp")`, or a square sparse matrix.
         source: vertex, or an array of vertices (a leading axis in the result).
         until: `reached(node)`: every distance up to that of the node is settled, the rest is
-            unreached; `max_iterations(k)`: k relaxation steps, each of the vertices within a bucket
-            of the nearest, or of all in Bellman-Ford; `unchanged()`. None: to the end.
+            unreached (nothing is where a weight is negative); `max_iterations(k)`: k relaxation
+            steps, each of the vertices within a bucket of the nearest, or of all in Bellman-Ford;
+            `unchanged()`. None: to the end.
         parents: whether to compute them.
         deterministic: of the tight predecessors take the one of fewest hops, then of smallest id,
             on every backend and by every method.
@@ -203,17 +204,21 @@ def _persistent(graph, source, until, delta, *, parents, deterministic, max_step
     """
     how = {"parents": parents, "deterministic": deterministic}
     if delta is not None:
-        negative = delta.negative
-        if negative is None:
-            valid = jnp.arange(graph.nse) < graph.out.count
-            negative = jnp.any(valid & (graph.data < 0))
-        return _in_one_launch(graph, source, until, delta.kernel, negative, **how)
+        return _in_one_launch(graph, source, until, delta.kernel, _negative(graph, delta), **how)
     width = traced_kernel_delta(graph.out.indptr, graph.data)
     return lax.cond(
         width < infinity(width.dtype),
         lambda: _in_one_launch(graph, source, until, width, jnp.bool_(False), **how),
         lambda: _run(graph, source, until, None, max_steps=max_steps, **how),
     )
+
+
+def _negative(graph: Graph, widths: BucketWidths | None) -> Any:
+    """Whether a weight is negative, by a look at them where it is not known."""
+    if widths is not None and widths.negative is not None:
+        return widths.negative
+    valid = jnp.arange(graph.nse) < graph.out.count
+    return jnp.any(valid & (graph.data < 0))
 
 
 def _in_one_launch(graph, source, until, width, negative, *, parents, deterministic):
@@ -234,16 +239,19 @@ def _in_one_launch(graph, source, until, width, negative, *, parents, determinis
         targets=targets,
         rule=rule,
     )
-    distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
+    found = distances, tree
+    distances, tree = _asked(graph, source, until, negative, found, parents, deterministic)
     return SSSP(distances, tree, steps, ~negative, overflow(OutEdges.of(out), distances), status)
 
 
-def _asked(graph, source, until, found, parents: bool, deterministic: bool):
-    """Distances and tree as asked for: vertices beyond the limit of `until` are unreached."""
+def _asked(graph, source, until, negative, found, parents: bool, deterministic: bool):
+    """Distances and tree as asked for: vertices beyond the limit of `until` are unreached. If a
+    weight is negative, paths to the target may lead beyond it, and all stay as they are."""
     distances, tree = found
     if until is not None:
         top = infinity(distances.dtype)
-        distances = jnp.where(distances <= until.limit(distances, top), distances, top)
+        limit = jnp.where(negative, top, until.limit(distances, top))
+        distances = jnp.where(distances <= limit, distances, top)
         tree = None if tree is None else jnp.where(distances == top, -1, tree)
     if parents and deterministic:
         tree = shortest_path_tree(OutEdges.of(graph.out), distances, source)
@@ -262,7 +270,6 @@ def _native(graph, source, until, delta, *, parents, deterministic, max_steps):
 
     With `until` it may end before it has settled the vertices beyond the limit of `until`.
     """
-    del delta
     if graph.n == 0 or graph.nse == 0:
         how = {"parents": parents, "deterministic": deterministic, "max_steps": max_steps}
         return _run(graph, source, until, None, **how)
@@ -272,7 +279,8 @@ def _native(graph, source, until, delta, *, parents, deterministic, max_steps):
     out, results = graph.out, _types(graph, source, until, None, parents=True)[:5]
     operands = out.indptr, out.indices, out.data, jnp.asarray(source, jnp.int32), targets
     *found, steps, converged, wrapped = bind.call("sssp", results, *operands)
-    distances, tree = _asked(graph, source, until, found, parents, deterministic)
+    negative = None if until is None else _negative(graph, delta)
+    distances, tree = _asked(graph, source, until, negative, found, parents, deterministic)
     return SSSP(distances, tree, steps, converged, wrapped, jnp.int32(0))
 
 
@@ -284,7 +292,7 @@ def _has_delta(graph, source, until, delta, **_):
 def _delta_stepping(graph, source, until, delta, **options):
     """Buckets of a width; one bucket, which is Bellman-Ford, where a weight is negative."""
     width = traced_delta(graph.out.indptr, graph.data) if delta is None else delta.xla
-    return _run(graph, source, until, width, **options)
+    return _run(graph, source, until, width, delta, **options)
 
 
 @op.register("bellman_ford", refuse=_has_delta, batched="map")
@@ -308,7 +316,7 @@ def _relaxation(graph, source, until, delta, *, parents, deterministic, max_step
     return SSSP(distances, tree, steps, still, wrapped, jnp.int32(0))
 
 
-def _run(graph, source, until, delta, *, parents, deterministic, max_steps):
+def _run(graph, source, until, delta, widths=None, *, parents, deterministic, max_steps):
     def stop(step, distances, settled_threshold, frontier_size):
         reached = [distances[jnp.asarray(node)] < settled_threshold for node in until.targets()]
         return until.holds(iteration=step, reached=reached, unchanged=frontier_size == 0)
@@ -320,5 +328,7 @@ def _run(graph, source, until, delta, *, parents, deterministic, max_steps):
         stop=None if until is None else stop,
         max_steps=max_steps,
     )
-    distances, tree = _asked(graph, source, until, (distances, tree), parents, deterministic)
+    negative = None if until is None else _negative(graph, widths)
+    found = distances, tree
+    distances, tree = _asked(graph, source, until, negative, found, parents, deterministic)
     return SSSP(distances, tree, steps, converged, wrapped, jnp.int32(0))

@@ -223,7 +223,8 @@ def _buckets(G, source, until, delta, most, *, parents):
             lengths = local.everywhere(end.length)
             if until is not None:
                 top = infinity(lengths.dtype)
-                lengths = jnp.where(lengths <= until.limit(lengths, top), lengths, top)
+                limit = jnp.where(width_of(local)[1], top, until.limit(lengths, top))
+                lengths = jnp.where(lengths <= limit, lengths, top)
                 tree = None if tree is None else jnp.where(lengths == top, -1, tree)
             return lengths, tree, end.steps, done, over, jnp.int32(0)
 

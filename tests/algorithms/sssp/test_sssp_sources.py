@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
+from jaxspv.native import bind
 
 
 def graph(seed=0, dtype=np.float32):
@@ -63,3 +64,22 @@ def test_a_negative_loop_at_the_source(dtype):
     found = jax.jit(jsp.sssp)(A, 0)
     assert not found.converged and found.steps <= 4
     assert jsp.sssp(A, 1).converged
+
+
+@pytest.mark.parametrize("method", [None, "delta_stepping", "bellman_ford", "native"])
+def test_until_keeps_the_path_to_its_node_where_a_weight_is_negative(method):
+    """0 -> 1 -> 2 by 2 and -1: vertex 1 lies beyond the length of its successor on the path."""
+    A = jsp.from_edges([0, 1, 0], [1, 2, 3], np.float32([2, -1, 0.5]), shape=(4, 4), nse=6)
+    if method == "native" and (reason := bind.refused()):
+        pytest.skip(reason)
+
+    def length(data, G=A):
+        return jsp.sssp(G.with_data(data), 0, until=jsp.until.reached(2), method=method)
+
+    for G in (A, jsp.prepare(A, for_="sssp")):
+        for found in (length(A.data, G), jax.jit(lambda w, G: length(w, G))(A.data, G)):
+            np.testing.assert_array_equal(found.distances, [0, 2, 1, 0.5])
+            assert found.path_to(2).tolist() == [0, 1, 2] and found.converged
+    d = jax.grad(lambda w: length(w).distances[2])(A.data)
+    along = jsp.from_edges([0, 1, 0], [1, 2, 3], [1.0, 1.0, 0.0], shape=(4, 4))
+    np.testing.assert_array_equal(A.with_data(d).todense(), along.todense())

@@ -162,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from jaxspv.cli import commands
 
         report = commands.run(args, alone=argv is None)
-    except (_Refused, ValueError, OSError, ImportError, NotImplementedError) as error:
+    except (_Refused, ValueError, TypeError, OSError, ImportError, NotImplementedError) as error:
         print(f"jaxspv: error: {_error_line(error, args)}", file=sys.stderr)
         return 2
     failed = report.pop("failed", None)

@@ -93,7 +93,7 @@ def _described(name: str, A: SparseMatrix) -> dict[str, Any]:
         "row_lengths": list(zip(ranges, counts, strict=False)),
         "row_length_variance": float(lengths.var()) if m else 0.0,
     }
-    if csr.nnz:
+    if csr.nnz and csr.dtype.kind != "c":
         report |= {"least_value": csr.data.min().item(), "largest_value": csr.data.max().item()}
     if m == n:
         ones = np.ones(csr.nnz, np.int8)  # a stored zero is an edge
@@ -210,7 +210,7 @@ def _betweenness(args: argparse.Namespace) -> dict[str, Any]:
     if args.sources is not None and not 1 <= args.sources <= n:
         raise ValueError(f"`--sources` must be from 1 to {n}; got {args.sources}.")
     count = min(SAMPLED, n) if args.sources is None else args.sources
-    drawn = np.random.default_rng(args.seed).choice(n, count, replace=False)
+    drawn = np.random.default_rng(args.seed % 2**64).choice(n, count, replace=False)
     sources = None if count == n else np.sort(drawn).astype(np.int32)
     result = run.call(betweenness_centrality, sources)
     scores = np.asarray(result.scores)
@@ -220,10 +220,8 @@ def _betweenness(args: argparse.Namespace) -> dict[str, Any]:
 
 def _path(args: argparse.Namespace) -> dict[str, Any]:
     run = Run(args, "bfs" if args.hops else "sssp")
-    start, end = (vertex_of(v, args.names, k) for k, v in (("A", args.start), ("B", args.end)))
-    for name, vertex in (("A", start), ("B", end)):
-        if not 0 <= vertex < run.G.n:
-            raise ValueError(f"`{name}` must lie in [0, {run.G.n}); got {vertex}.")
+    ends = ("A", args.start), ("B", args.end)
+    start, end = (run.inside(name, vertex_of(v, args.names, name)) for name, v in ends)
     result = run.call(bfs if args.hops else sssp, start, until=reached(end))
     walk = path_to(result.parents, end)
     far = np.asarray(result.levels if args.hops else result.distances)

@@ -151,6 +151,8 @@ class Run:
     def __init__(self, args: argparse.Namespace, *purposes: str):
         if args.repeat < 1:
             raise ValueError(f"`--repeat` must be at least 1; got {args.repeat}.")
+        if getattr(args, "top", 0) < 0:
+            raise ValueError(f"`--top` must not be negative; got {args.top}.")
         check_output(getattr(args, "output", None))
         self.args, A = args, open_graph(args)
         if getattr(args, "undirected", False):  # the minimum where both directions are stored
@@ -170,7 +172,13 @@ class Run:
             raise ValueError(f"{self.args.file} has no vertices.")
         if self.args.source is None:
             return int(np.argmax(np.diff(np.asarray(self.G.out.indptr))))
-        return vertex_of(self.args.source, self.args.names, "--source")
+        return self.inside("source", vertex_of(self.args.source, self.args.names, "--source"))
+
+    def inside(self, name: str, vertex: int) -> int:
+        """The vertex, refused where the graph has none of this number."""
+        if not 0 <= vertex < self.G.n:
+            raise ValueError(f"`{name}` must lie in [0, {self.G.n}); got {vertex}.")
+        return vertex
 
     def shown(self, vertex: Any) -> Any:
         """A vertex as it is printed: by its name, where it has one."""

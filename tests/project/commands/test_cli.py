@@ -292,6 +292,9 @@ BAD = {
     "a probability out of range": (["bfs", "erdos_renyi:9:1.5"], "`p` must lie in"),
     "an unknown generator": (["bfs", "star:4"], "no generator is called 'star'"),
     "a source out of range": (["bfs", "karate", "--source", "34"], r"`source`.*\[0, 34\); got 34"),
+    "a source beyond 64 bits": (["bfs", "karate", "--source", str(10**20)], r"`source` must lie"),
+    "an end beyond 64 bits": (["path", "karate", "0", str(10**20)], r"`B` must lie in \[0, 34\)"),
+    "a negative number to list": (["pagerank", "karate", "--top", "-1"], "`--top` must not be"),
     "a negative source": (["sssp", "karate", "--source", "-1"], "`source`.*got -1"),
     "a source that is a word": (["bfs", "karate", "--source", "a"], "--source"),
     "another backend": (["bfs", "karate", "--backend", "cuda"], "'cuda'"),
@@ -330,6 +333,11 @@ def test_bad_files(run, tmp_path):
     jsp.write_mtx(path, jsp.from_edges([0], [1], [-1.0], shape=(2, 2)))
     code, _, err = run("pagerank", path)
     assert code == 2 and "weights must be finite and >= 0" in err
+    jsp.write_mtx(path, jsp.from_edges([0, 1], [1, 0], [1j, 1j], shape=(2, 2)))
+    for command in (["sssp"], ["pagerank"], ["louvain"], ["path", "0", "1"]):
+        code, out, err = run(command[0], path, *command[1:])
+        assert code == 2 and out == "" and err.count("\n") == 1 and "real weights" in err
+    assert "least_value" not in json.loads(run("info", path, "--json")[1])
 
 
 def test_pallas_needs_a_gpu(run):

@@ -80,7 +80,10 @@ def values_in(dtype: Any, values: Any, what: str) -> np.ndarray:
     if values.dtype.kind not in "biufc":  # objects, or texts
         if values.dtype == object and None in values.tolist():
             raise ValueError(f"{what} None, which is no number.")
-        values = np.asarray(values, np.float64)
+        try:
+            values = np.asarray(values, np.float64)
+        except OverflowError as error:  # an integer of Python's beyond 1e308
+            raise ValueError(f"{what} a number beyond float64; {error}.") from None
     return values != 0 if np.dtype(dtype) == bool else narrow(in_dtype(what, values, dtype))
 
 

@@ -54,6 +54,9 @@ def test_graphs_of_other_libraries():
         assert jsp.bfs(graph, 0).levels.tolist() == [0, 1, 2]
         assert jsp.prepare(graph).n == 3
     assert (jsp.mxv(S, jnp.ones(3)) == jnp.array([1.0, 1.0, 0.0])).all()
+    huge = networkx.Graph([(0, 1, {"weight": 10**400})])
+    with pytest.raises(ValueError, match="'weight' holds a number beyond float64"):
+        jsp.from_networkx(huge)
     with pytest.raises(TypeError, match="got ndarray"):
         jsp.bfs(S.toarray(), 0)
 

@@ -228,6 +228,12 @@ def test_numbers_as_names_in_the_order_of_the_rows():
             jsp.io.from_table({"source": ["a", "b"], "target": ["b", missing]})
     with pytest.raises(ValueError, match="`weight` must hold numbers"):
         jsp.io.from_table({"source": ["a"], "target": ["b"], "w": ["heavy"]}, weight="w")
+    with pytest.raises(ValueError, match="`weight` must hold numbers; int too large"):
+        jsp.io.from_table({"source": ["a"], "target": ["b"], "w": [10**400]}, weight="w")
+    for wrong in (-1, 2**64 - 1):
+        ends = {"source": [0], "target": np.array([wrong], np.int64 if wrong < 0 else np.uint64)}
+        with pytest.raises(ValueError, match=f"`target` must hold vertices.* got {wrong}"):
+            jsp.io.from_table(ends, labels=False)
     with pytest.raises(TypeError, match="`frame` must be a data frame"):
         jsp.io.from_table(3)
 

@@ -55,6 +55,9 @@ def ends_of(
                 raise ValueError(
                     f"`{name}` holds {side.dtype}, no integers: labels=True takes names"
                 )
+            if side.size and (side.min() < 0 or side.max() >= 2**63 - 1):
+                wrong = side.min() if side.min() < 0 else side.max()
+                raise ValueError(f"`{name}` must hold vertices, integers from 0; got {wrong}")
         return tails.astype(np.int64), heads.astype(np.int64), None
     if labels is True and tails.dtype == heads.dtype and tails.dtype.kind in "iu":
         found, first, place = np.unique(
@@ -87,7 +90,7 @@ def values_of(
         if values.dtype.kind not in "biufc":  # objects or text
             values = np.array(values.tolist())
             values = values.astype(np.float64) if values.dtype.kind not in "biufc" else values
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"`weight` must hold numbers; {error}") from error
     return in_dtype("`weight` holds", values, dtype)
 

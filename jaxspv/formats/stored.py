@@ -206,6 +206,8 @@ class Stored(SciPyMethods):
         arrays = self.takes_arrays and np.ndim(getattr(self, self.index_fields[0])) < 2
         if not fits and not (arrays and data.shape[:1] == (self.nse,)):
             hint = "Values in the order of the edges given go through `with_edge_data(values)`."
+            if data.ndim > 1 and not self.takes_arrays and data.shape[0] == self.nse:
+                hint = f"Arrays as entries are for CSR, CSC and COO, not {type(self).__name__}."
             more = f" or ({self.nse}, ...)" if arrays else ""
             raise ValueError(
                 f"`data` must have shape ({self.nse},){more}, one value a slot; got {data.shape}."

@@ -214,3 +214,6 @@ def test_bad_arguments():
         jsp.learning.softmax(made("csr"), axis=2)
     with pytest.raises(TypeError, match="takes floats; got int32"):
         jsp.learning.softmax(jsp.from_dense(np.eye(2, dtype=np.int32)))
+    for format in ("ell", "sell", "tiled"):
+        with pytest.raises(ValueError, match="Arrays as entries are for CSR, CSC and COO, not"):
+            jsp.learning.from_edge_index(np.eye(2, dtype=int), np.ones((2, 3)), format=format)

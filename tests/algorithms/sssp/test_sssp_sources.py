@@ -83,3 +83,11 @@ def test_until_keeps_the_path_to_its_node_where_a_weight_is_negative(method):
     d = jax.grad(lambda w: length(w).distances[2])(A.data)
     along = jsp.from_edges([0, 1, 0], [1, 2, 3], [1.0, 1.0, 0.0], shape=(4, 4))
     np.testing.assert_array_equal(A.with_data(d).todense(), along.todense())
+
+
+def test_until_on_a_mesh_keeps_the_path_too():
+    A = jsp.from_edges([0, 1, 0], [1, 2, 3], np.float32([2, -1, 0.5]), shape=(4, 4))
+    G = jsp.shard(A, jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Auto,)))
+    found = jsp.sssp(G, 0, until=jsp.until.reached(2))
+    np.testing.assert_array_equal(found.distances, [0, 2, 1, 0.5])
+    assert found.path_to(2).tolist() == [0, 1, 2]

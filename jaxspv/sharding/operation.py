@@ -15,7 +15,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from pallas_kernels.simt.device import capability_of
 
-from .._core.eager.arrays import is_eager
+from .._core.eager.arrays import is_eager, known_while_tracing
 from .._core.eager.kept import kept
 from .._core.eager.programs import one_program
 from .._core.operation import Operation, Tangent
@@ -64,7 +64,8 @@ def _put(G: ShardedGraph, x: Any, sharding: NamedSharding) -> Array:
 def extreme_weights(G: ShardedGraph) -> tuple[float, ...]:
     """The least and the largest of the concrete values and 0; NaN where one is. Cached."""
     key = (G.data, G.indptr)
-    return kept(key, "extremes", lambda: tuple(map(float, one_program(_extremes, *key))))
+    with known_while_tracing():  # of a program that closes over G
+        return kept(key, "extremes", lambda: tuple(map(float, one_program(_extremes, *key))))
 
 
 def _extremes(data: Array, indptr: Array) -> list[Array]:

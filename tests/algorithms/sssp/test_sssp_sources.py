@@ -85,9 +85,15 @@ def test_until_keeps_the_path_to_its_node_where_a_weight_is_negative(method):
     np.testing.assert_array_equal(A.with_data(d).todense(), along.todense())
 
 
-def test_until_on_a_mesh_keeps_the_path_too():
+def test_a_mesh_keeps_the_path_too_and_programs_close_over_its_graph():
     A = jsp.from_edges([0, 1, 0], [1, 2, 3], np.float32([2, -1, 0.5]), shape=(4, 4))
     G = jsp.shard(A, jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Auto,)))
     found = jsp.sssp(G, 0, until=jsp.until.reached(2))
     np.testing.assert_array_equal(found.distances, [0, 2, 1, 0.5])
     assert found.path_to(2).tolist() == [0, 1, 2]
+    closed_over = jax.jit(lambda: (jsp.sssp(G, 0).distances, jsp.pagerank(H).scores))
+    H = G.with_data(abs(G.data))
+    far, scores = closed_over()
+    np.testing.assert_array_equal(far, [0, 2, 1, 0.5])
+    np.testing.assert_allclose(scores.sum(), 1, rtol=1e-5)
+    assert "collectives" in str(jsp.explain(jsp.sssp, G, 0))

@@ -40,10 +40,14 @@ def dual(semiring: Semiring) -> Semiring:
 
     def derived(op):
         def both(x, y):
-            value, tangent = jax.jvp(op, (x[0], y[0]), (x[1], y[1]))
+            value = lax.stop_gradient(op(x[0], y[0]))
+            lost = jnp.isinf(value)  # no path: 0 times its derivative were a NaN
+            one_if_lost = jnp.where(lost, 1, x[0]), jnp.where(lost, 1, y[0])
+            found, tangent = jax.jvp(op, one_if_lost, (x[1], y[1]))
+            value = jnp.where(lost, value, found)
             if op is semiring.add.op and semiring.add.selective:  # halves would not associate
                 tangent = jnp.where(x[0] == y[0], op(x[1], y[1]), tangent)
-            return value, jnp.where(jnp.isinf(value), 0, tangent)
+            return value, jnp.where(lost, 0, tangent)
 
         return both
 

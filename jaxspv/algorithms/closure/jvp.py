@@ -47,7 +47,11 @@ def _tangent(graph, params, x, tangents):
     ends = np.full((2, values.shape[0]), n, np.int32)
     ends[:, slot] = source, target
     source, target = lax.optimization_barrier(tuple(map(jnp.asarray, ends)))
+    nothing = add.identity_of(x.dtype)
     valid, held = target < n, take(x, source)
+    if np.isinf(nothing):  # no path: times a cotangent of 0 the derivative were a NaN
+        valid &= held != nothing
+        target, held = jnp.where(valid, target, n), jnp.where(valid, held, 1)
 
     def term(semiring, values, held):
         return Each(semiring.mul)(held, ones_unless(valid, values)).astype(x.dtype)
@@ -56,7 +60,7 @@ def _tangent(graph, params, x, tangents):
     terms, dots = jvp_of_perturbed(lambda s, v: term(s, v, held), primal, tuple(dots))
     by_held = jax.jvp(lambda v: term(*primal, v), (held,), (jnp.ones_like(held),))[1]
     totals = jnp.where(valid, take(x, target), terms)
-    shares = add.weighted(by_held, terms, totals)
+    shares = jnp.where(valid, add.weighted(by_held, terms, totals), 0)
 
     def summed(v):
         return segment_sums(v, target, count=n, sorted=False)

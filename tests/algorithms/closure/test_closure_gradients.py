@@ -100,3 +100,35 @@ def test_parameters_of_a_semiring_and_another_order_of_edges():
     B = A.with_data(w).asformat("csc")
     found, want = (jax.grad(lambda d, h=h: h(B)(d, jnp.ones(N)).sum()) for h in (sums, dense_sums))
     np.testing.assert_allclose(found(B.data), want(B.data), 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("name", ["max_times", "min_times"])
+def test_vertices_that_no_path_reaches_bring_no_nan(name):
+    """Infinity times a cotangent of 0 is a NaN: the likeliest path from 0, where 2 is not reached;
+    against the derivative by hand, of 1 + a + ab in the edges a = (0, 1), b = (1, 3)."""
+    B = jsp.from_edges([0, 1, 2, 2], [1, 3, 1, 3], np.ones(4, np.float32), shape=(4, 4))
+    w = jnp.array([0.5, 0.75, 0.25, 0.125])
+    semiring = getattr(jsp.semirings, name)
+    s, zero = jsp.semirings.dual(semiring), semiring.add.identity_of(np.float32).item()
+    start = np.array([1, *[zero] * 3], np.float32)
+    rest = jsp.from_edges(range(4), [0] * 4, jnp.array([zero, 2.0, zero, zero]), shape=(4, 1))
+    twice = jnp.stack([rest.todense()[:, 0], jnp.full(4, zero)], 1)
+    until = jsp.until
+
+    def finite(f):
+        return lambda w: jnp.where(jnp.isfinite(x := f(B.with_data(w))), x, 0).sum()
+
+    paths = [1.75, 0.5, 0, 0]
+    for f, derivative in [
+        (lambda A: jsp.closure(A, semiring, start=0).x, paths),
+        (lambda A: jsp.closure(A, semiring, start=0, until=until.max_iterations(3)).x, paths),
+        (lambda A: jsp.closure(A, semiring, start=0, until=until.unchanged()).x, paths),
+        (lambda A: jsp.closure(A.with_data(s.lift(A.data, w)), s, start=0).x[0], paths),
+        (lambda A: jsp.vxm(start, A, semiring), [1.0, 0, 0, 0]),
+        (lambda A: jsp.mxv(A, twice[:, 0], semiring), [2.0, 0, 2.0, 0]),
+        (lambda A: jsp.mxm(A, twice, semiring), [2.0, 0, 2.0, 0]),
+        (lambda A: jsp.mxm(A, rest, semiring).todense(), [2.0, 0, 2.0, 0]),
+    ]:
+        np.testing.assert_allclose(jax.grad(finite(f))(w), derivative)
+        forward = jax.jvp(finite(f), (w,), (jnp.ones(4),))[1]
+        np.testing.assert_allclose(forward, sum(derivative))

@@ -221,6 +221,10 @@ def picked_tangent(factors: Factors, dots: Factors, slots, out, inner, place, *,
     Time and memory in proportion to m, whatever nse is; of the transpose too, but for its result.
     """
     is_valid = slots < factors.data.shape[0]
+    nothing = factors.semiring.add.identity_of(factors.x.dtype)
+    if np.isinf(nothing):  # times a cotangent of 0 it were a NaN
+        is_valid &= take(factors.x, place) != nothing
+        slots = jnp.where(is_valid, slots, factors.data.shape[0])
     place = jnp.where(is_valid, place, factors.x.shape[0])
 
     def value(v, index):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
@@ -178,6 +179,9 @@ def _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way):
     first, second = _winners(frozen, plain, C.with_data(values[2]), way)
     row, col = C.rowcol()
     won = (first < o.row.shape[0]) & (row < C.shape[0])
+    nothing = semiring.add.identity_of(C.data.dtype)
+    if np.isinf(nothing):  # times a cotangent of 0 it were a NaN
+        won &= values[2] != nothing
     place = Products(first, jnp.minimum(second, max(o.indices.shape[0] - 1, 0)), row, col, won)
     return _perturbed(semiring, semiring_dot, o, place, a_dot, b_dot)[1]
 

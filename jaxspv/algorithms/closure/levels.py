@@ -116,8 +116,6 @@ def _sums(semiring, values, x0, pieces, where, *, known, axes=1):
         edges = jax.tree.map(lambda v: in_pieces(v, pieces.slot, where, first=known.run), values)
         edges = edges if known.full else ones_unless(pieces.slot >= 0, edges)
     mul, joined, reduce = semiring.mul, add.op, add.reduce
-    if not add.of_tuples and mul.fn is jnp.multiply and np.isinf(zero):
-        mul = _kept_from(zero, mul)
     for _ in range(pieces.slot.ndim - 1 + lanes):
         mul = Each(mul)
     for _ in range(axes):
@@ -181,17 +179,6 @@ def _sums(semiring, values, x0, pieces, where, *, known, axes=1):
         lambda v, f: jnp.concatenate([v[None], f]).reshape(-1, *v.shape[1:]), start, found
     )
     return take(found, pieces.place)
-
-
-def _kept_from(zero: Any, mul: Any) -> Any:
-    """`mul` whose derivative is 0 where no path comes: infinity times a cotangent of 0 is a NaN."""
-
-    def product(x, edge):
-        none = x == zero
-        some = mul(jnp.where(none, 1, x), jnp.where(none, 1, edge))
-        return jnp.where(none, lax.stop_gradient(mul(x, edge)), some)
-
-    return product
 
 
 def _in_rows(rows: Sequence[tuple[int, int]], terms: Any) -> list[Any]:

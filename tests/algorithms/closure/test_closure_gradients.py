@@ -132,3 +132,15 @@ def test_vertices_that_no_path_reaches_bring_no_nan(name):
         np.testing.assert_allclose(jax.grad(finite(f))(w), derivative)
         forward = jax.jvp(finite(f), (w,), (jnp.ones(4),))[1]
         np.testing.assert_allclose(forward, sum(derivative))
+
+
+@pytest.mark.parametrize("until", [None, jsp.until.max_iterations(3), jsp.until.unchanged()])
+def test_edges_of_weight_zero_that_no_path_takes(until):
+    """Infinity times 0 is a NaN, times -1 the other infinity: neither may pass for a path."""
+    for values in (0.0, -1.0):
+        edges = jnp.array([0.5, 0.75, values, values])
+        A = jsp.from_edges([0, 1, 2, 2], [1, 3, 1, 3], edges, shape=(4, 4))
+        most = jsp.closure(A, "max_times", start=0, until=until).x
+        least = jsp.closure(A, "min_times", start=0, until=until).x
+        np.testing.assert_array_equal(most, [1, 0.5, -np.inf, 0.375])
+        np.testing.assert_array_equal(least, [1, 0.5, np.inf, 0.375])

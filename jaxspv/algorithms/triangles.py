@@ -25,7 +25,7 @@ from ..ops.products.mxm.api import mxm
 from ..shapes import Bool, Int, Matrix
 from ..sharding.exchange import Local, on_mesh
 from ..sharding.operation import mesh_op
-from .common.edges import kept, undirected, without_values
+from .common.edges import kept, undirected
 
 
 @result_tuple
@@ -129,11 +129,19 @@ def _dot(graph):
 
 def upward_edges(A: CSR) -> CSR:
     """The int32 CSR of the edges to a vertex of higher (degree, number), without self loops."""
+    n, capacity = A.shape[0], A.nse // 2 if A.unique else A.nse
     row, col = A.rowcol()
     degree = jnp.diff(A.indptr)
     mine, other = (degree.at[v].get(mode="fill", fill_value=0) for v in (row, col))
-    up = (row < A.shape[0]) & ((mine < other) | ((mine == other) & (row < col)))
-    return kept(without_values(A, jnp.int32), up, A.nse // 2 if A.unique else None)
+    up = (row < n) & ((mine < other) | ((mine == other) & (row < col)))
+    number = jnp.cumsum(up, dtype=jnp.int32)
+    place = jnp.where(up, number - 1, capacity)
+    indices = jnp.full(capacity, n, jnp.int32).at[place].set(col, mode="drop")
+    before = jnp.append(jnp.int32(0), number)
+    indptr = jnp.minimum(before[A.indptr], capacity)
+    over = A.overflow | (before[-1] > capacity)
+    ones = jnp.ones(capacity, jnp.int32)
+    return CSR(ones, indices, indptr, over, A.shape, A.sorted, A.unique)
 
 
 of_vertices = Operation("triangles of vertices", types=lambda graph: typed(jnp.int32, graph.n))

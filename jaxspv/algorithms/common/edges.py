@@ -92,14 +92,13 @@ def _scattered_degrees(graph: Graph) -> Array:
     return jnp.zeros(graph.n, jnp.int32).at[tail].add(1, mode="drop")
 
 
-def kept(A: CSR, keep: Array, nse: int | None = None) -> CSR:
-    """The entries of A where `keep` (nse,) holds; what does not fit `nse` sets `overflow`."""
-    capacity = A.nse if nse is None else nse
-    slots, count = chosen_slots(keep, capacity=capacity, dtype=A.indptr.dtype)
+def kept(A: CSR, keep: Array) -> CSR:
+    """The entries of A where `keep` (nse,) holds, in the same capacity."""
+    slots, _ = chosen_slots(keep, capacity=A.nse, dtype=A.indptr.dtype)
     indices = A.indices.at[slots].get(mode="fill", fill_value=A.shape[1])
     data = A.data.at[slots].get(mode="fill", fill_value=0)
-    indptr, overflow = search((slots,), (A.indptr,)), A.overflow | (count > capacity)
-    return dataclasses.replace(A, data=data, indices=indices, indptr=indptr, overflow=overflow)
+    indptr = search((slots,), (A.indptr,))
+    return dataclasses.replace(A, data=data, indices=indices, indptr=indptr)
 
 
 def sliced_in_edges(graph: Graph, values: Array | None) -> dict[str, Array]:

@@ -233,6 +233,17 @@ def test_a_length_that_vanishes_in_a_sum_is_left_to_networkx():
         backend.betweenness_centrality(converted, weight="weight")
 
 
+def test_eccentricity_asks_only_for_the_nodes_that_it_is_given():
+    """Those that reach every node have one in a digraph that is not strongly connected, too."""
+    G = nx.DiGraph([(0, 1), (1, 0), (1, 2), (2, 3)])
+    C = backend.convert_from_nx(G)
+    for some in ([0, 1], [1, 1, 0, 0, 1]):
+        assert backend.eccentricity(C, some) == {0: 3, 1: 2}
+    for some in ([0, 3], None):
+        with pytest.raises(nx.NetworkXError, match="not strongly connected"):
+            backend.eccentricity(C, some)
+
+
 @pytest.mark.parametrize("name", ["center", "diameter", "eccentricity", "radius"])
 def test_no_component_is_searched_of_a_graph_that_is_not_connected(name, monkeypatch):
     for search in ("diameter_of", "eccentricities_of"):

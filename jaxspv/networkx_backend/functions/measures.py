@@ -51,7 +51,8 @@ def _eccentricities(
             _check_connected(G, not math.isinf(far.max()))
             found[G.nodes[v]] = _number(G, weight, far.max())
         return found
-    _check_connected(G, len(vertices) < 2 or _connected(G))  # before all the searches
+    few = len(set(vertices)) < len(G) if G.is_directed() else len(vertices) < 2
+    _check_connected(G, few or _connected(G))  # before all the searches
     for k in range(0, len(vertices), TOGETHER):
         some = list(vertices[k : k + TOGETHER])
         hops = eccentricities_of(pattern(G), some)

@@ -126,10 +126,10 @@ class _Triangles:
         warps, words = k.threads // 32, table_words(n)
         table, self.next = k.shared(words + (warps << LOG_OF_WARP)), k.shared(4)
         log = None if has_bits(n) else LOG
-        cta = (k.thread, k.threads), (k.warp, warps), k.sync, (0, log)
+        cta = (k.thread, k.threads), (k.warp, warps), k.sync, (table, 0, log)
         warp_at = words + (k.warp << LOG_OF_WARP)
-        warp = (k.lane, 32), (0, 1), k.sync_warp, (warp_at, LOG_OF_WARP)
-        self.of_cta, self.of_warp = (Tables(k, m.heads, table, *team) for team in (cta, warp))
+        warp = (k.lane, 32), (0, 1), k.sync_warp, (table, warp_at, LOG_OF_WARP)
+        self.of_cta, self.of_warp = (Tables(k, m.heads, *team) for team in (cta, warp))
         if log is None:
             self.of_cta.clear(words)
 

@@ -20,17 +20,16 @@ class Table(NamedTuple):
 
 
 class Tables:
-    """The tables of one team; `heads` are of global memory, `words` of shared memory.
+    """The tables of one team; `heads` are of global memory.
 
     threads, warps: (number of this one, of all) in the team. sync: waits for all of them. table:
-    (first word of the table, logarithm of its words at most); None for the logarithm: a bit for
-    each vertex.
+    (words of shared memory, the first of the table, logarithm of its words at most); None for the
+    logarithm: a bit for each vertex.
     """
 
-    def __init__(self, k: Any, heads: Any, words: Any, threads: Any, warps: Any, *more: Any):
-        """more: sync, table."""
-        self.k, self.heads, self.words, self.threads, self.warps = k, heads, words, threads, warps
-        self.sync, (self.at, self.log) = more
+    def __init__(self, k: Any, heads: Any, threads: Any, warps: Any, sync: Any, table: Any):
+        self.k, self.heads, self.threads, self.warps, self.sync = k, heads, threads, warps, sync
+        self.words, self.at, self.log = table
         # heads that go through the table together, at most
         self.most = 2**31 - 1 if self.log is None else 1 << (self.log - 1)
 

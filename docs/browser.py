@@ -52,6 +52,8 @@ class Browser:
         self._session = attached["sessionId"]
         for part in ("Page", "Runtime", "Log"):
             self.call(f"{part}.enable")
+        # Newer ones give a page without a window no focus, and copy from none without it.
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
 
     def __enter__(self) -> Browser:
         return self

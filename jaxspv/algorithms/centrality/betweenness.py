@@ -24,6 +24,7 @@ from ..common.edges import endpoints_of, is_undirected, vertices_of
 from ..common.sources import check_source
 from ..common.weights import refused, with_real_weights
 from ..sssp.api import sssp
+from ..sssp.xla import infinity
 from .betweenness_xla import by_levels, by_tight_edges
 
 
@@ -37,13 +38,14 @@ def by_distance(
     `far[u] + w == far[v]`, exactly: distances are sums from the source on.
     """
     n, indptr, indices, weights = far.shape[0], A.indptr, A.indices, A.data.astype(far.dtype)
-    largest = np.inf if jnp.issubdtype(far.dtype, jnp.floating) else np.iinfo(far.dtype).max
+    largest = infinity(far.dtype)
     at = jnp.where((source >= 0) & (source < n), source, n)
     order = jnp.argsort(far).astype(jnp.int32)
     tail = jnp.sum(far < largest, dtype=jnp.int32)
 
     def is_tight(v, w, e):
-        return read(far, v) + read(weights, e) == read(far, w)
+        start, end = read(far, v), read(far, w)
+        return (start + read(weights, e) == end) & (start <= end)  # an unsigned sum may wrap
 
     def vertex(i, paths):
         u = read(order, i)
@@ -88,7 +90,7 @@ class Betweenness(NamedTuple):
     """The result of `betweenness_centrality`.
 
     Attributes:
-        scores: (n,) float32, or the dtype of floating-point weights.
+        scores: (n,) float32, or the wider dtype of the weights.
         overflow: bool, shortest paths were too many for their dtype (2^128 for float32), distances
             too long, or a weight too small for a sum; see `jaxspv.check`.
     """

@@ -141,8 +141,9 @@ def _tight_edges(graph: Graph, sources: Array, tail: Array, head: Array):
     found = sssp(graph, sources, parents=False)
     far = found.distances.T
     largest = np.inf if jnp.issubdtype(far.dtype, jnp.floating) else np.iinfo(far.dtype).max
+    largest = far.dtype.type(largest)  # as a Python integer it may not fit int32
     start, end = (far.at[v].get(mode="fill", fill_value=largest) for v in (tail, head))
-    near = start < largest
+    near = (start < largest) & (start <= end)  # an unsigned sum may wrap
     tight = near & (jnp.where(near, start, 0) + graph.data[:, None].astype(far.dtype) == end)
     # Weights are > 0, so that no path has n edges; the bound ends the loop where they are not.
 

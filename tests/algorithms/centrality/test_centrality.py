@@ -171,6 +171,24 @@ def test_many_paths_overflow():
             jsp.check(found)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_unsigned_weights_whose_sums_wrap(backend, dtype):
+    largest = int(np.iinfo(dtype).max)
+    edges = [(0, 1, largest - 55), (1, 3, 100), (0, 2, 20), (2, 3, 24), (3, 4, 3), (5, 4, 1)]
+    g = networkx.DiGraph()  # largest - 55 + 100 is 44 = 20 + 24, wrapped
+    g.add_nodes_from(range(6))
+    g.add_weighted_edges_from(edges)
+    want = networkx.betweenness_centrality(g, weight="weight", normalized=False)
+    tails, heads, weights = zip(*edges, strict=True)
+    A = jsp.from_edges(tails, heads, np.asarray(weights, dtype), shape=(6, 6))
+    run = functools.partial(jsp.betweenness_centrality, normalized=False, weighted=True)
+    for f in (run, jax.jit(run, static_argnames="backend")):
+        found = f(A, backend=backend)
+        np.testing.assert_allclose(found.scores, [want[v] for v in range(6)])
+        assert not bool(found.overflow)
+
+
 def test_bad_arguments():
     A = jsp.from_edges([0, 1], [1, 2], [1.0, 0.0], shape=(3, 3))
     with pytest.raises(ValueError, match="slot 1 holds 0.0"):

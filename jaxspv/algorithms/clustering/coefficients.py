@@ -51,7 +51,7 @@ def clustering(
             "products" (masked products, the only one with weights or directions) or None.
 
     Returns:
-        (n,) float32, or the dtype of the weights. Differentiable in weights > 0.
+        (n,) float32, or the wider dtype of the weights. Differentiable in weights > 0.
 
     Raises:
         TypeError: G is no graph.

@@ -43,7 +43,8 @@ def modularity(
             is not known of a traced matrix, which counts as directed).
 
     Returns:
-        A scalar, float32 or the dtype of the weights. Differentiable in weights and resolution.
+        A scalar, float32 or the wider dtype of the weights. Differentiable in them and in
+        resolution.
 
     Raises:
         TypeError: G is no graph, or `labels` are no integers.

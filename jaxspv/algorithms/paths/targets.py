@@ -106,7 +106,7 @@ def astar(G: Matrix, source: Count, target: Count, heuristic: Vector) -> Shortes
             there, and consistent: `h(u) <= w(u, v) + h(v)` for every edge.
 
     Returns:
-        `ShortestPath(distance, parents, settled)`, float32 or the dtype of the weights.
+        `ShortestPath(distance, parents, settled)`, float32 or the wider dtype of the weights.
 
     Raises:
         TypeError: G is no graph, a vertex no integer.

@@ -16,8 +16,9 @@ from jax import Array
 from .._core.eager.arrays import to_device
 from .._core.forms import overloadable
 from ..algebra.operators import second
-from ..formats import base
+from ..formats import CSR, base
 from ..formats.stored import Stored
+from ..formats.vector import SparseVector
 from ..shapes import Allowed, Number, Operand, Places
 from .ewise import join, slots_for
 from .write_rule.call import (
@@ -38,6 +39,7 @@ from .write_rule.index import (
     csr_like,
     is_listed,
     is_on_host,
+    is_vector_on_host,
     listed,
 )
 from .write_rule.write import allowed_at, as_accum, cast, merge
@@ -142,7 +144,7 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
         raise ValueError(f"`value` must be a scalar or have shape {local}; got {value.shape}.")
     if options.mask is None and options.accum is None and options.nse is None:
         if _on_host(C, value, indices):
-            return _by_numpy(C, value, indices)
+            return _by_numpy(C, value, indices) if C.ndim == 2 else _into_vector(C, value, *indices)
     mask: Any = as_operand_mask(options.mask)
     line = tuple(x.extent for x in indices if not x.point)
     fits = [local] if sub else [C.shape, line] if len(line) == 1 else [C.shape]
@@ -159,7 +161,10 @@ def _run(C, value, i, j, options: Options, sub: bool) -> Any:
 
 def _on_host(C: Any, value: Any, indices: tuple[Index, ...]) -> bool:
     """Whether NumPy serves: all lies in the memory of a host, in dtypes that it casts alike."""
-    if C.ndim != 2 or max(C.shape) > MOST_PLACES or not is_on_host(C, value, indices):
+    there = is_on_host if C.ndim == 2 else is_vector_on_host
+    if max(C.shape) > MOST_PLACES or is_dense(C) or not there(C, value, indices):
+        return False
+    if C.ndim == 1 and indices[0].whole:  # one program
         return False
     if isinstance(value, Stored) and value.ndim == 2 and not is_listed(value):
         return False
@@ -192,6 +197,16 @@ def _by_numpy(C: Any, value: Any, indices: tuple[Index, ...]) -> Any:
     if isinstance(value, Stored):
         overflow = to_device(np.asarray(overflow) | np.asarray(value.overflow))
     return csr_like(C, (data[order], col[order], indptr), C.shape, overflow)
+
+
+def _into_vector(v: SparseVector, value: Any, index: Index) -> SparseVector:
+    """The same of a vector, the only row of a matrix."""
+    ends: Any = np.array([0, v.count], v.index_dtype)
+    row = CSR(v.data, v.indices, ends, v.overflow, (1, *v.shape))
+    first = Index(np.zeros(1, v.index_dtype), size=1, extent=1, point=True)
+    made = _by_numpy(row, value, (first, index))
+    count: Any = to_device(np.asarray(made.indptr)[-1])
+    return SparseVector(made.data, made.indices, count, made.overflow, v.shape)
 
 
 def _local(value: Any, indices: tuple[Index, ...]) -> tuple[Any, Any, Any]:

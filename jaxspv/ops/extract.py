@@ -30,7 +30,15 @@ from .write_rule.entries import (
     sort_entries,
     take,
 )
-from .write_rule.index import Index, as_index, as_indices, csr_like, is_on_host, listed
+from .write_rule.index import (
+    Index,
+    as_index,
+    as_indices,
+    csr_like,
+    is_on_host,
+    is_vector_on_host,
+    listed,
+)
 
 
 @overloadable
@@ -86,6 +94,8 @@ def extract(
             return _element(M, *to_device(indices))
         return _stored_at(M, *indices) if M.row_sorted else _stored_at(M.T, *indices[::-1])
     if M.ndim == 1:
+        if not options.writes and options.nse is None and is_vector_on_host(M, *indices):
+            return _part(M, *indices)
         return call(_subvector, (M, *to_device(indices)), options, dense=is_dense(M))
     rows, cols = indices
     if _on_host(M, options, rows, cols):
@@ -149,7 +159,22 @@ def _stored_at(A: CSR, row: Index, col: Index) -> Array:
     return to_device(np.asarray(A.data)[first + at] if found else np.zeros((), A.dtype))
 
 
-def _vector(A: CSR, data: Any, indices: Any, n: int) -> SparseVector:
+def _part(v: SparseVector, index: Index) -> SparseVector:
+    """Some places of a vector by NumPy, which has no program for each size."""
+    own, data = (np.asarray(x)[: int(v.count)] for x in (v.indices, v.data))
+    if index.values is None:
+        k, rest = np.divmod(own.astype(np.int64) - index.start, index.step)
+        slots = np.flatnonzero((rest == 0) & (k >= 0) & (k < index.size))
+        slots = slots[:: -1 if index.step < 0 else 1]
+        return _vector(v, data[slots], k[slots], index.size)
+    places = np.asarray(index.values)
+    at = own.searchsorted(places)
+    found = np.flatnonzero(at < own.size)
+    found = found[own[at[found]] == places[found]]
+    return _vector(v, data[at[found]], found, index.size)
+
+
+def _vector(A: CSR | SparseVector, data: Any, indices: Any, n: int) -> SparseVector:
     """Entries in NumPy's arrays as a vector, in the capacity of eager results."""
     capacity = eager_capacity(data.size, n)
     count: Any = np.asarray(data.size, A.index_dtype)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import jaxspv as jsp
 from jaxspv._core.indices import SMALL, eager_capacity
@@ -159,6 +160,49 @@ def test_a_host_assigns_without_a_program(format):
             assert jsp.check(found) is found
             same = jax.jit(lambda A, i=i, j=j, value=value: jsp.assign(A, value, i, j))(A)
             np.testing.assert_array_equal(same.todense(), want)
+
+
+def test_a_host_takes_and_assigns_parts_of_vectors_without_a_program():
+    rng = np.random.default_rng(8)
+    dense = np.where(rng.random(41) < 0.4, rng.integers(1, 9, 41), 0).astype(np.float32)
+    v = jsp.vector_from_dense(dense)
+    parts = [[3, 40, 0, 7], [5], [], slice(30, 3, -4), slice(2, 9), slice(1, 30, 3), slice(4, 4)]
+    for k in [*parts, dense > 4, np.array([-1, -41])]:
+        line = (rng.random(len(dense[k])) * rng.integers(0, 2, len(dense[k]))).astype(np.float32)
+        few = jsp.vector_from_dense(line) if line.size else 5.0
+        for value, array in ((2.0, 2.0), (line, line), (few, line), (3, 3)):
+            with compiling(0):
+                part, found = jsp.extract(v, k), jsp.assign(v, value, k)
+            want = dense.copy()
+            want[k] = array
+            np.testing.assert_array_equal(part.todense(), dense[k])
+            np.testing.assert_array_equal(found.todense(), want)
+            traced = jax.jit(lambda v, k=k, value=value: jsp.assign(v, value, k))(v)
+            assert int(traced.count) == int(found.count) and found.dtype == traced.dtype
+            assert found.nse == eager_capacity(int(found.count), 41) and not found.overflow
+    repeated = jsp.extract(v, [7, 0, 7]).todense()
+    np.testing.assert_array_equal(repeated, dense[[7, 0, 7]])
+    n = 2**31 - 3
+    long = jsp.extract(jsp.vector_from_entries([9, n - 11], [1, 2], n), slice(None, 1, -5)).trim()
+    assert (long.indices.tolist(), long.data.tolist()) == ([2, (n - 10) // 5], [2, 1])
+    with compiling(0):
+        found = jsp.assign(jsp.assign(v, 6.0, 11), jsp.vector_from_entries([], [], 1), 0)
+    assert found.todense()[11] == 6 and not np.isin(0, found.trim().indices)
+
+
+@pytest.mark.parametrize("format", ["csr", "coo", "csc"])
+def test_an_archive_is_read_without_a_program(format, tmp_path):
+    A = jsp.select(graph(13, n=6007), valuegt, 0.5).asformat(format)
+    assert A.nse > int(A.count)  # with padding
+    jsp.save_npz(tmp_path / "a.npz", A)
+    with compiling(0):
+        B = jsp.load_npz(tmp_path / "a.npz")
+    assert (B.nse, int(B.count), B.format) == (A.nse, int(A.count), format)
+    assert (
+        (B.to_scipy() != sp.load_npz(tmp_path / "a.npz")).nnz
+        == 0
+        == (B.to_scipy() != A.to_scipy()).nnz
+    )
 
 
 @pytest.mark.parametrize("method", ["scale", "compare", "max", "nonzero", "diagonal", "array"])

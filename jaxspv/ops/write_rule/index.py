@@ -13,7 +13,7 @@ from ..._core.eager.arrays import is_eager, on_accelerator, to_device, unmasked
 from ..._core.indices import LIMIT, eager_capacity, index_dtype_for, within
 from ..._core.pytree import is_concrete, pytree_dataclass, static
 from ...formats import CSR
-from ...formats.stored import in_slots
+from ...formats.stored import Stored, in_slots
 from .entries import take
 
 
@@ -169,6 +169,13 @@ def is_on_host(A: Any, *operands: Any) -> bool:
     if A.format == "coo" or not (is_listed(A) and A.sorted):
         return False
     return is_eager(A, *operands) and not on_accelerator(*jax.tree.leaves((A, operands)))
+
+
+def is_vector_on_host(v: Any, *operands: Any) -> bool:
+    """Whether v, with one axis, is a sparse vector there, and all operands are eager."""
+    if not isinstance(v, Stored) or v.entry_shape or not is_eager(v, *operands):
+        return False
+    return not on_accelerator(*jax.tree.leaves((v, operands)))
 
 
 def listed(index: Index) -> Any:

@@ -139,9 +139,12 @@ def named_components(
 
     count: how many there are with the ghosts, if known: a sum takes 0.1 s to compile.
     """
-    if graph.exists is None and count is not None:
-        return Components(labels, count, status)
-    return counted(without_ghosts(graph, labels, -1), status)
+    named = without_ghosts(graph, labels, -1)
+    if count is None:
+        return counted(named, status)
+    if graph.num_vertices is not None:
+        count = count - (graph.n - graph.num_vertices)  # each ghost is a component
+    return Components(named, count, status)
 
 
 def counted(labels: Array, status: Array) -> Components:

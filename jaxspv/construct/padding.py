@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.eager.arrays import on_gpu
+from .._core.eager.arrays import on_gpu, to_device
 from .._core.indices import LIMIT, bucketed, checked_count
 from .._core.pytree import is_concrete
 from ..formats import CSR, SparseMatrix
@@ -77,9 +77,9 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
         arrays = out.data, out.indices, jnp.minimum(out.indptr, nse)
     xp: Any = jnp if traced or on_gpu(out.indices) else np
     data, indices, indptr = map(xp.asarray, arrays)
-    data, indices, indptr = map(jnp.asarray, _padded(data, indices, indptr, slots, rows, xp))
+    arrays = _padded(data, indices, indptr, slots, rows, xp)
+    data, indices, indptr, count = to_device((*arrays, np.asarray(graph.n, np.int32)))
     padded = CSR(data, indices, indptr, overflow, (n, n), out.sorted, out.unique)
-    count = jnp.asarray(np.asarray(graph.n, np.int32))
     return dataclasses.replace(graph, out=padded, num_vertices=count)
 
 
@@ -125,8 +125,8 @@ def unpad(result: _Result, G: Graph) -> _Result:
         if not lists and all(k is None for k in less):
             return leaf
         xp: Any = jnp if on_gpu(leaf) else np
-        leaf = xp.asarray(leaf)[(..., *kept)]
-        return jnp.asarray(xp.where(leaf == G.n, xp.int32(count), leaf) if lists else leaf)
+        leaf = xp.array(xp.asarray(leaf)[(..., *kept)])
+        return to_device(xp.where(leaf == G.n, xp.int32(count), leaf) if lists else leaf)
 
     def field(name: str, value: Any, kind: str) -> Any:
         if axes := re.search("Array, '(.*?)'", kind):
@@ -155,7 +155,9 @@ def _first(A: SparseMatrix, count: int) -> SparseMatrix:
     row, col = map(np.asarray, csr.rowcol())
     kept = np.flatnonzero((row < count) & (col < count))
     indptr = np.searchsorted(row[kept], np.arange(count + 1)).astype(csr.index_dtype)
-    data = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[kept]), csr.data)
-    indices = jnp.asarray(col[kept]), jnp.asarray(indptr)
+    data = jax.tree.map(lambda x: np.asarray(x)[kept], csr.data)
+    data, indices, indptr = to_device((data, col[kept], indptr))
     shape = count, count
-    return CSR(data, *indices, csr.overflow, shape, csr.sorted, csr.unique).asformat(A.format)
+    return CSR(data, indices, indptr, csr.overflow, shape, csr.sorted, csr.unique).asformat(
+        A.format
+    )

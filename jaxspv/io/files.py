@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its modules are imported when they are first used
 
+from .._core.eager.arrays import to_device
 from .._core.pytree import in_tuples, is_concrete
 from ..algebra.monoids import Monoid, plus
 from ..construct.edges import in_dtype, narrow
@@ -186,7 +187,7 @@ def load_npz(path: str | os.PathLike[str], *, format: str | None = None) -> Any:
                 header = json.loads(str(archive[_HEADER]))
                 loaded = _unpack(header, archive)
                 if "spare" in archive:
-                    loaded = _with_spare(loaded, jnp.asarray(archive["spare"]))
+                    loaded = _with_spare(loaded, archive["spare"])
                 loaded.check_invariants()
             elif "format" in archive and "shape" in archive:
                 loaded = from_scipy(scipy.sparse.load_npz(path))
@@ -287,7 +288,7 @@ def _unpack(header: dict[str, Any], archive: Any, prefix: str = "") -> Any:
         if dtype is not None:
             array = archive[prefix + name]
             array = array if array.dtype.name == dtype else array.view(jnp.dtype(dtype))
-            fields[name] = jnp.asarray(narrow(array))
+            fields[name] = to_device(narrow(array))
     for name, child in header["children"].items():
         fields[name] = _unpack(child, archive, f"{prefix}{name}.")
     return kinds[kind](**fields)
@@ -300,9 +301,9 @@ def _kinds() -> dict[str, Any]:
 
 def _with_spare(A: Any, spare: Any) -> Any:
     """Adds the padding to a matrix that was read without it."""
-    widths = (0, spare.shape[0])
-    indices = {
-        name: jnp.pad(getattr(A, name), widths, constant_values=A.shape[axis])
+    arrays = {
+        name: np.pad(getattr(A, name), (0, spare.shape[0]), constant_values=A.shape[axis])
         for name, axis in SCIPY[A.format].items()
     }
-    return dataclasses.replace(A, data=jnp.concatenate([A.data, spare]), **indices)
+    data = np.concatenate([A.data, narrow(spare)])
+    return dataclasses.replace(A, **to_device(arrays | {"data": data}))

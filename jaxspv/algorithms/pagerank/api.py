@@ -112,7 +112,8 @@ def pagerank(
     if not seen and known and (links is None or not on_gpu(weights)):
         check_strength(graph)  # of a prepared graph it would wait for a GPU
         seen = True
-    p = checked_personalization(personalization, graph.n, graph.dtype, graph.exists)
+    exists = None if personalization is None else graph.exists  # a program for each size
+    p = checked_personalization(personalization, graph.n, graph.dtype, exists)
     operands = checked_numbers(damping, tol, max_iterations, min_iterations, graph.dtype)
     found = finished(op(graph, p, *operands, backend=backend, method=method), "pagerank")
     return found if seen else _checked_scores(found, weights, graph.out.indptr)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse import csgraph
 
 import jaxspv as jsp
 
@@ -193,3 +194,16 @@ def test_graphs_of_other_sizes_share_every_program_when_padded():
     graphs = [jsp.pad(random_graph(*s, 1), n=640, nse=4096) for s in sizes]
     assert compiled(lambda: work(graphs[0])) > 0
     assert compiled(lambda: [work(G) for G in graphs[1:]]) == 0
+
+
+def test_a_host_pads_and_cuts_without_a_program():
+    sizes = [(311, 900), (473, 1200)]
+    graphs = [random_graph(*s, 1) for s in sizes]
+    assert compiled(lambda: [jsp.pad(A, n=512 + A.nse, nse=2 * A.nse) for A in graphs]) == 0
+    for A in graphs:
+        H = jsp.pad(A, n=512)
+        found = jsp.connected_components(H)
+        assert compiled(lambda H=H, found=found: jsp.unpad(found, H)) == 0
+        count, labels = csgraph.connected_components(A.to_scipy())
+        assert int(found.count) == count == len(np.unique(jsp.unpad(found, H).labels))
+        assert compiled(lambda H=H: jsp.pagerank(H, tol=1e-7)) == 1

@@ -187,3 +187,22 @@ def test_tables_hold_any_name_or_refuse_it(tmp_path, suffix):
     ):
         with pytest.raises(ValueError, match=message):
             jsp.write_edgelist(path, graph(), jsp.Labels(names))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+@pytest.mark.parametrize("low, high", [(-3, 40), (-128, 128), (2**62, 2**62 + 9), (0, 2**63 - 1)])
+def test_integers_are_numbered_in_the_order_of_a_table(dtype, low, high):
+    """Near each other or not."""
+    ends = np.iinfo(dtype)
+    low, high = max(low, ends.min), min(high, ends.max)
+    if low > high:
+        pytest.skip("the dtype holds none of them")
+    tails, heads = np.random.default_rng(3).integers(low, high, (2, 60), dtype, endpoint=True)
+    tails[:2], tails[30:] = (low, high), tails[:30]
+    A, found = jsp.io.from_table({"source": tails, "target": heads})
+    both = [int(name) for pair in zip(tails, heads, strict=True) for name in pair]
+    assert found.names == list(dict.fromkeys(both))
+    want = dict.fromkeys(zip(tails.tolist(), heads.tolist(), strict=True), 0.0)
+    for pair in zip(tails.tolist(), heads.tolist(), strict=True):
+        want[pair] += 1
+    assert by_name(A, found) == want

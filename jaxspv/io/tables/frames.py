@@ -60,11 +60,11 @@ def ends_of(
                 raise ValueError(f"`{name}` must hold vertices, integers from 0; got {wrong}")
         return tails.astype(np.int64), heads.astype(np.int64), None
     if labels is True and tails.dtype == heads.dtype and tails.dtype.kind in "iu":
-        found, first, place = np.unique(
-            np.stack([tails, heads], 1).ravel(), return_index=True, return_inverse=True
-        )
+        found, first, place = _distinct(np.stack([tails, heads], 1).ravel())
         order = np.argsort(first)
-        row, col = np.argsort(order).astype(np.int32)[place].reshape(-1, 2).T
+        numbers = np.empty(len(order), np.int32)
+        numbers[order] = np.arange(len(order))
+        row, col = numbers[place].reshape(-1, 2).T
         return row, col, Labels(found[order].tolist())
     names = tails.tolist(), heads.tolist()
     if isinstance(labels, Labels):
@@ -76,6 +76,18 @@ def ends_of(
         if not missing.isdisjoint(pair):
             raise ValueError(f"row {k} lacks the name of an end; it has {pair}.")
     return row, col, Labels(known)
+
+
+def _distinct(names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Integers without repetition, the first place of each, and which of them each was."""
+    low, high = (int(names.min()), int(names.max())) if names.size else (0, names.size)
+    if names.dtype.kind == "u" or high - low >= 4 * names.size:
+        return np.unique(names, return_index=True, return_inverse=True)
+    place = names.astype(np.int64) - low  # near each other: a table instead of a sort
+    first = np.full(high - low + 1, -1)
+    first[place[::-1]] = np.arange(names.size)[::-1]  # the last that is written stays
+    met = first >= 0
+    return np.flatnonzero(met) + low, first[met], (np.cumsum(met) - 1)[place]
 
 
 def values_of(

@@ -17,7 +17,7 @@ from .._core.tuples import take
 from .families import both_lifted
 from .monoids import logaddexp, plus
 from .operators import BinaryOp
-from .semiring import Semiring, check_integer, check_semiring, made, one_of
+from .semiring import Semiring, along_paths, check_integer, check_semiring, made, one_of
 
 # ---- Dual numbers, polynomials, proofs ----
 
@@ -70,7 +70,8 @@ def dual(semiring: Semiring) -> Semiring:
         return joined(terms, lambda m, v: m.reduce(v, 0), lambda v: v)
 
     zero, one = semiring.add.identity, one_of(semiring)
-    add, mul = derived(semiring.add.op), derived(semiring.mul)
+    mul = along_paths(semiring, jnp.float32, both=True).mul
+    add, mul = derived(semiring.add.op), derived(mul)
     known = semiring.add.selective or semiring.add.sums_tangents
     forms = {"by_segments": by_segments, "whole": whole} if known else {}
     return made(f"dual({semiring.name})", add, mul, (zero, 0.0), (one, 0.0), both_lifted, **forms)

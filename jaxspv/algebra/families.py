@@ -20,7 +20,7 @@ from .._core.pytree import factory
 from .._core.tuples import Constant, take
 from .monoids import min_, plus
 from .operators import BinaryOp
-from .semiring import Semiring, check_integer, check_semiring, made, one_of
+from .semiring import Semiring, along_paths, check_integer, check_semiring, made, one_of
 
 _BIG = np.iinfo(np.int32).max
 RANKED = 16  # paths that two lists have when they are joined by all k^2 comparisons
@@ -119,7 +119,7 @@ def lexicographic(first: Semiring, second: Semiring) -> Semiring:
 
     def mul(x, y):
         (u, v), (w, z) = x, y
-        head = first.mul(u, w)
+        head = along_paths(first, jnp.result_type(u, w), both=True).mul(u, w)
         nothing = head == jnp.asarray(first.zero(head.dtype))
         tail = second.mul(v, z)
         return head, jnp.where(nothing, jnp.asarray(second.zero(tail.dtype)), tail)

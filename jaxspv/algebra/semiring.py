@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
+import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
@@ -117,6 +120,31 @@ def semiring(
     joined, extend = as_monoid(add), as_binary(mul, "mul")
     unit = None if one is None else Constant(one)
     return Semiring(joined, extend, name or f"{joined.name}_{extend.name}", one=unit, star=star)
+
+
+def along_paths(semiring: Semiring, dtype: DTypeLike, both: bool = False) -> Semiring:
+    """The semiring with a `mul` that keeps the zero of its first operand, or of each of both.
+
+    Of `times` under min or max, where zero means that no path comes: infinity times 0 is a NaN, and
+    the largest integer times 2 wraps. Any other semiring as it is.
+    """
+    multiplies = semiring.mul.fn is jnp.multiply and not semiring.add.of_tuples
+    if not multiplies or not semiring.add.selective or np.dtype(dtype) == np.bool_:
+        return semiring
+    zero = semiring.add.identity_of(dtype).item()
+    return dataclasses.replace(semiring, mul=_times(zero, both)) if zero else semiring
+
+
+@functools.cache
+def _times(zero: Any, both: bool) -> BinaryOp:
+    def times(x, y):
+        x, y = jnp.asarray(x), jnp.asarray(y)
+        none = x == jnp.asarray(zero, x.dtype)
+        none = none | (y == jnp.asarray(zero, y.dtype)) if both else none
+        product = jnp.where(none, 1, x) * jnp.where(none, 1, y)  # also in a derivative no NaN
+        return jnp.where(none, jnp.asarray(zero, product.dtype), product)
+
+    return BinaryOp(times, "times")
 
 
 # ---- Of semirings whose values are tuples ----

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,8 +20,7 @@ from ..._core.tuples import Each, choose, multiplied
 from ...algebra.families import one_of
 from ...algebra.functions import check_function
 from ...algebra.monoid import values_of
-from ...algebra.operators import BinaryOp
-from ...algebra.semiring import Semiring
+from ...algebra.semiring import Semiring, along_paths
 from ...algebra.semirings import as_semiring, min_plus
 from ...formats.base import SparseMatrix
 from ...formats.csr import joined
@@ -123,25 +121,13 @@ def closure(
     if star is not None:
         check_function("star", star, 1, "one value")
     x0 = _start(semiring, T, start, n)
-    add = semiring.add
-    if semiring.mul.fn is jnp.multiply and add.selective and not add.of_tuples:
-        zero = add.identity_of(x0.dtype).item()
-        if np.isinf(zero):
-            semiring = dataclasses.replace(semiring, mul=TIMES[zero])
+    if not semiring.add.of_tuples:
+        semiring = along_paths(semiring, x0.dtype)
     found = _solved(semiring, T, x0, star, until)
     if semiring.add.of_tuples or len(jax.tree.leaves((T.values, x0))) != 2:
         return found
     exact = fits(semiring, T.places.with_data(T.data), found.x, x0)
     return found if exact is True else found._replace(converged=found.converged & exact)
-
-
-def _along_paths(x: Any, edge: Any, zero: float) -> Any:
-    """`x edge`, and zero where no path comes: infinity times 0 is a NaN, also in a derivative."""
-    none = x == zero
-    return jnp.where(none, zero, jnp.where(none, 1, x) * jnp.where(none, 1, edge))
-
-
-TIMES = {z: BinaryOp(functools.partial(_along_paths, zero=z), "times") for z in (-np.inf, np.inf)}
 
 
 def _solved(semiring: Semiring, T: Tuples, x0: Any, star: Any, until: Any) -> Closure:

@@ -19,6 +19,7 @@ from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
 from ...algebra.functions import check_function
+from ...algebra.semiring import along_paths
 from ...algebra.semirings import Semiring, as_semiring, min_plus, plus_times
 from ...graph import as_graph
 from ...ops.products.common.elementwise import trace
@@ -170,6 +171,7 @@ def _checked(A, x0, semiring, loop: _Loop):
     if closure and update is not None:
         raise ValueError("`closure` is an update of its own: leave out `update`.")
     if closure and not monotone:
+        semiring = along_paths(semiring, x0.dtype)
         update = lambda old, y, *_: semiring.add.op(x0, y)  # noqa: E731
     if update is not None:
         check_function("update", update, 4 + len(arrays), "(old, y, i, *operands, sums)")

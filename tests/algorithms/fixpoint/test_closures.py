@@ -123,3 +123,40 @@ def test_sums_over_paths_beyond_integers_have_not_converged(semiring, dtype):
             assert bool(found.converged) == fits, (k, less)
             if fits:
                 assert int(found.x[-1]) == total
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_edges_that_no_path_takes_are_no_paths(prepared):
+    """Infinity times 0 is a NaN, times -1 the other infinity; the least integer times 2 wraps."""
+    for dtype, weights in ((jnp.float32, (0, -1)), (jnp.int32, (0, -1, 2, 3))):
+        for w in weights:
+            A = jsp.from_edges(
+                [0, 1, 2, 2], [1, 3, 1, 3], jnp.array([2, 3, w, w], dtype), shape=(4, 4)
+            )
+            ready = jsp.prepare(A, for_="fixpoint") if prepared else A
+            for name, add in (("max_times", jsp.monoids.max), ("min_times", jsp.monoids.min)):
+                none = add.identity_of(dtype).item()
+                x0 = jnp.array([1, none, none, none], dtype)
+                want = np.array([1, 2, none, 6], dtype)
+                np.testing.assert_array_equal(jsp.fixpoint(ready, x0, name, closure=True).x, want)
+                np.testing.assert_array_equal(jsp.closure(A, name, start=0).x, want)
+                pairs = jsp.semirings.counting(getattr(jsp.semirings, name))
+                best, number = jsp.closure(A.with_data(pairs.lift(A.data)), pairs, start=0).x
+                np.testing.assert_array_equal(best, want)
+                np.testing.assert_array_equal(number, [1, 1, 0, 1])
+
+
+def test_derivatives_by_edges_that_no_path_takes():
+    """Of duals forwards, of the loop backwards: 0 and no NaN."""
+    w = jnp.array([0.5, 0.25, 0.0, 0.0])
+    A = jsp.from_edges([0, 1, 2, 2], [1, 3, 1, 3], w, shape=(4, 4))
+    x0 = jnp.array([1, -jnp.inf, -jnp.inf, -jnp.inf])
+
+    def best(w):
+        return jsp.fixpoint(A.with_data(w), x0, "max_times", closure=True).x[3]
+
+    np.testing.assert_array_equal(jax.grad(best)(w), [0.25, 0.5, 0, 0])
+    duals = jsp.semirings.dual(jsp.semirings.max_times)
+    value, along = jsp.closure(A.with_data(duals.lift(w, jnp.ones(4))), duals, start=0).x
+    np.testing.assert_array_equal(value, [1, 0.5, -jnp.inf, 0.125])
+    np.testing.assert_array_equal(along, [0, 1, 0, 0.75])

@@ -210,7 +210,8 @@ def _attended(backend, A, operands, V, *, score) -> tuple[Array, Array]:
     shift = jnp.where(jnp.isfinite(peak), peak, 0)
 
     def joined(sums, row, col, own):
-        level = scores(row, col, own) - take(shift, row)
+        s, most = scores(row, col, own), take(shift, row)
+        level = jnp.where(s == most, 0, s - most)  # a fused multiply-subtract leaves what s rounds
         e = jnp.where(broadcast_rows(row < m, level), jnp.exp(level), 0)
         terms = e[..., None] * take(V, col).astype(dtype)
         return (sums[0].at[row].add(e, mode="drop"), sums[1].at[row].add(terms, mode="drop")), None

@@ -142,6 +142,9 @@ def test_extremes():
     A, (Q, K, V) = made(ROW, COL, (M, N)), operands((), 3)
     big = jsp.learning.attention(A, 1e6 * Q, K, V)
     assert np.isfinite(big).all()
+    far, keys = jsp.from_edges([0, 0], [0, 1], shape=(1, 2)), jnp.array([[1e5], [-1e5]])
+    y = jsp.learning.attention(far, jnp.full((1, 1), 1e10), keys, jnp.array([[1.0], [2.0]]))
+    assert y.tolist() == [[1]]  # rounding scores of 1e15 leaves millions
     hidden = np.where(ROW == 5, -np.inf, np.where(COL == 3, -np.inf, 0)).astype(np.float32)
 
     def f(Q, K, V):

@@ -21,6 +21,8 @@ from ..construct.from_arrays import as_format
 from ..formats import COO
 from ..shapes import Key
 
+ROUNDING = 1e-9  # by which odds may add up to more than 1: 0.8, 0.1 and 0.1 do
+
 
 def rmat(
     key: Key,
@@ -75,7 +77,7 @@ def check_rmat(
     edge_factor = check_size("edge_factor", edge_factor, 2**31 - 1)
     single_numbers(a=a, b=b, c=c)
     a, b, c = float(a), float(b), float(c)
-    if not all(odds >= 0 for odds in (a, b, c, 1 - a - b - c)):
+    if not (all(odds >= 0 for odds in (a, b, c)) and a + b + c <= 1 + ROUNDING):
         raise ValueError(f"`a`, `b`, `c` must be odds of sum at most 1; got {a}, {b}, {c}.")
     return scale, edge_factor, a, b, c
 

@@ -27,6 +27,7 @@ from ..algebra.operators import IndexUnaryOp
 from ..algebra.semirings import plus_first, plus_second
 from ..construct.from_arrays import from_bcoo, from_bcsr, from_edges, from_scipy
 from ..formats import base
+from ..formats.csr import joined as once
 from ..formats.methods import COMPARED, Arithmetic, Products, SciPyMatrixMethods, SciPyMethods
 from ..formats.stored import Stored, first_slots
 from ..interop.graphs import from_igraph, from_networkx
@@ -130,6 +131,7 @@ def _extreme(A: Any, which: str, axis: Any, out: None = None) -> Array:
 def _with_zeros(A: Any, which: str, axis: int | None, most: int) -> Array:
     """The extreme of entries, and of 0 where there are fewer than `most`, by one program."""
     add, extreme = EXTREMES[which]
+    A = A if axis is None or A.unique else once(A)  # a place listed twice is one entry
     joined = _joined(A, add, axis)
     if axis is None:
         count = entries_of(A).count

@@ -47,6 +47,13 @@ def test_rmat_is_its_definition(symmetric, permute):
     assert A.dtype == np.float32
 
 
+def test_rmat_takes_odds_that_add_up_to_one_but_for_rounding():
+    assert 1 - 0.8 - 0.1 - 0.1 < 0
+    row, col = map(np.asarray, jsp.generators.rmat(KEY, 6, a=0.8, b=0.1, c=0.1, permute=False,
+                                                   symmetric=False).rowcol())  # fmt: skip
+    assert row.size and not (row & col).any()  # no edge falls into the lower right quadrant
+
+
 def test_rmat_on_a_device_is_that_on_the_host():
     """The XLA path of accelerators, on this machine's device."""
     rng = np.random.default_rng(0)

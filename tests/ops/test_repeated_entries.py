@@ -68,3 +68,18 @@ def test_dense_where_places_have_no_number(monkeypatch, dtype):
     found = A.todense(fill=0)
     assert found.dtype == want.dtype and found.tolist() == want.tolist()
     assert float(found[1, 2]) == (1 if dtype is bool else 2)
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_extremes_count_a_repeated_place_once(format, axis):
+    """A column with one place listed as often as it has rows still lacks the others."""
+    dense = np.zeros((2, 3), np.float32)
+    np.add.at(dense, ([0, 0, 1, 1], [0, 0, 2, 2]), [1, 2, -3, -4])
+    pairs = jnp.array([0, 0, 1, 1]), jnp.array([0, 0, 2, 2])
+    A = jsp.COO(
+        jnp.array([1.0, 2.0, -3.0, -4.0]), *pairs, jnp.array(False), (2, 3), unique=False
+    ).asformat(format)
+    for way in (lambda f: f, jax.jit):
+        np.testing.assert_array_equal(way(lambda A: A.min(axis=axis))(A), dense.min(axis))
+        np.testing.assert_array_equal(way(lambda A: A.max(axis=axis))(A), dense.max(axis))

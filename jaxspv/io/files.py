@@ -236,7 +236,9 @@ def _symmetries_of(coo: Any) -> list[str]:
     if not pattern:
         return ["general"]
     on_diagonal = (coo.coords[0] == coo.coords[1]).any()
-    opposite = csr.dtype.kind in "if" and np.array_equal(csr.data, -csr.T.tocsr().data)
+    data, other = csr.data, csr.T.tocsr().data
+    wraps = ((data < 0) & (other < 0)).any()  # the least integer is its own opposite
+    opposite = csr.dtype.kind in "if" and np.array_equal(data, -other) and not wraps
     skew = ["skew-symmetric"] if opposite and not on_diagonal else []
     return [*(["symmetric"] if equal else []), *skew, "general"]
 

@@ -38,6 +38,16 @@ def test_comparisons_with_any_integer_are_exact(dtype):
                 assert true is None or int(true.nnz) == sum(want)
 
 
+@pytest.mark.parametrize("k", [np.int32(-1), np.int8(-1), np.int64(2**40), np.uint32(2**32 - 1)])
+def test_integers_of_numpy_are_compared_as_exactly(k):
+    """JAX alone compares uint32 with int32 in int32, where 2^32 - 1 is -1."""
+    A, values = matrix_of("uint32")
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        want = [getattr(operator, name)(int(v), int(k)) for v in values]
+        assert jsp.apply(A, name, right=k).data.tolist() == want
+        assert int(jsp.select(A, f"value{name}", k).count) == sum(want)
+
+
 def test_diagonals_beyond_the_matrix_and_beyond_32_bits():
     A, _ = matrix_of("int32")
     for k in (-(2**40), -(2**31), -1, 0, 2**31 - 2, 2**31 - 1, 2**40):

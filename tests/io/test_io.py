@@ -263,6 +263,11 @@ def test_symmetry_is_found_and_keeps_zeros(tmp_path, symmetry):
 
 def test_write_mtx_refuses(tmp_path):
     A = jsp.from_dense([[1.0]])
+    least = scipy.sparse.coo_array(
+        np.array([[0, -128], [-128, 0]], np.int8)
+    )  # -(-128) wraps to -128
+    with pytest.raises(ValueError, match="symmetry"):
+        jsp.write_mtx(tmp_path / "a.mtx", least, symmetry="skew-symmetric")
     with pytest.raises(ValueError, match=r"`path` must end in \.mtx"):
         jsp.write_mtx(tmp_path / "a.txt", A)
     with pytest.raises(ValueError, match="concrete"):

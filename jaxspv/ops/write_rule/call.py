@@ -193,10 +193,11 @@ def operand(name: str, x: Any) -> Any:
 
 
 def beyond(x: Any, dtype: Any) -> bool:
-    """Whether x is an integer of Python that no integer, no boolean of `dtype` equals."""
-    if type(x) is not int or (ends := _ends(dtype)) is None:
+    """Whether x is an integer of Python or NumPy that no integer, no boolean of `dtype` equals."""
+    whole = type(x) is int or isinstance(x, np.integer)
+    if not whole or (ends := _ends(dtype)) is None:
         return False
-    return not ends[0] <= x <= ends[1]
+    return not ends[0] <= int(x) <= ends[1]
 
 
 @functools.cache

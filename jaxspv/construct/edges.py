@@ -84,6 +84,8 @@ def values_in(dtype: Any, values: Any, what: str) -> np.ndarray:
             values = np.asarray(values, np.float64)
         except OverflowError as error:  # an integer of Python's beyond 1e308
             raise ValueError(f"{what} a number beyond float64; {error}.") from None
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{what} what is no number; {error}.") from None
     return values != 0 if np.dtype(dtype) == bool else narrow(in_dtype(what, values, dtype))
 
 

@@ -246,7 +246,8 @@ def from_bcoo(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
     >>> from_bcoo(sparse.BCOO.fromdense(jnp.eye(2)))
     CSR(float32[2], shape=(2, 2))
     """
-    if getattr(matrix, "n_sparse", None) != 2 or matrix.n_batch or matrix.n_dense:
+    is_bcoo = getattr(matrix, "n_sparse", None) == 2 and not hasattr(matrix, "indptr")
+    if not is_bcoo or matrix.n_batch or matrix.n_dense:
         raise ValueError("`matrix` must be a BCOO of two sparse and no batch or dense dimensions.")
     row, col = matrix.indices[:, 0], matrix.indices[:, 1]
     return _from_padded(row, col, matrix.data, matrix.shape, matrix.nse, dup, format)
@@ -265,7 +266,7 @@ def from_bcsr(matrix: Any, *, dup: Monoid = plus, format: str = "csr") -> Any:
     >>> from_bcsr(sparse.BCSR.fromdense(jnp.eye(2)))
     CSR(float32[2], shape=(2, 2))
     """
-    if getattr(matrix, "n_batch", 1) or matrix.n_dense:
+    if getattr(matrix, "n_batch", 1) or matrix.n_dense or not hasattr(matrix, "indptr"):
         raise ValueError("`matrix` must be a BCSR without batch or dense dimensions.")
     csr = CSR(matrix.data, matrix.indices, matrix.indptr, jnp.asarray(False), matrix.shape)
     return _from_padded(*csr.rowcol(), csr.data, csr.shape, csr.nse, dup, format)

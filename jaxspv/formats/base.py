@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -44,6 +45,17 @@ _M = TypeVar("_M", bound="SparseMatrix")
 def register(cls: type[_M]) -> type[_M]:
     """Class decorator: enters a format into `FORMATS` under its `format` name."""
     FORMATS[cls.format] = cls
+    made = cls.__init__
+
+    @functools.wraps(made)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            made(self, *args, **kwargs)
+        except TypeError as error:  # the arguments of SciPy's class of this name, say
+            hint = "`jsp.from_scipy`, `jsp.from_edges` or `jsp.from_dense` makes a matrix"
+            raise TypeError(f"{error}; {hint}") from None
+
+    cls.__init__ = init
     return cls
 
 
@@ -127,8 +139,9 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
 
         Args:
             slots: int array (edges,), as `from_edges(..., return_slots=True)` gives it; a slot out
-                of bounds drops its edge. Left out, what `from_edges` noted on the matrix: an object
-                that was an argument or a result of a transformed function has no such note.
+                of bounds drops its edge. Left out, what `from_edges` noted on the matrix. A
+                transpose (but for ELL and SELL) has no such note, nor what was an argument or a
+                result of a transformed function.
             values: array (edges,), or (edges, ...) where an entry is an array.
             dup: the monoid that combines edges of one slot; plus by default.
 
@@ -144,9 +157,10 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
             if self.edges is None:
                 raise ValueError(
                     f"this {type(self).__name__} does not know its edges: it was not made of a "
-                    "list of them, or it is an argument of a transformed function, which forgets "
-                    "them. Make it with `A, slots = from_edges(..., return_slots=True)` and give "
-                    "`with_edge_data(slots, values)`, or let the function capture it."
+                    "list of them (a transpose is not), or it is an argument of a transformed "
+                    "function, which forgets them. Make it with `A, slots = from_edges(..., "
+                    "return_slots=True)` and give `with_edge_data(slots, values)`, or let the "
+                    "function capture it."
                 )
             values = slots
             with known_while_tracing():

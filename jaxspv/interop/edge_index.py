@@ -143,7 +143,7 @@ def from_graphs_tuple(graphs: Any, *, return_slots: bool = False, format: str = 
     leaves = jax.tree.leaves(graphs.nodes)
     if leaves:
         n = leaves[0].shape[0]
-    elif is_concrete(jax.tree.map(np.asarray, graphs.n_node)):
+    elif is_concrete(graphs.n_node):
         n = int(np.sum(graphs.n_node))
     else:
         raise ValueError("`graphs.nodes` must be given under jit: the sum of `n_node` is traced.")
@@ -177,7 +177,7 @@ def to_graphs_tuple(
 
     Raises:
         TypeError: A is no matrix.
-        ValueError: `n_node` does not add up to the vertices of A; under jit.
+        ValueError: A is not square, `n_node` does not add up to its vertices; under jit.
 
     >>> import jaxspv as jsp
     >>> g = to_graphs_tuple(jsp.from_dense([[0.0, 5.0], [0.0, 6.0]]), n_node=[1, 1])
@@ -185,8 +185,10 @@ def to_graphs_tuple(
     ([0, 1], [1, 1], [5.0, 6.0], [1, 1])
     """
     index, values = to_edge_index(A)
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"`A` must be square; got shape {A.shape}.")
     sizes = np.asarray([A.shape[0]] if n_node is None else n_node, np.int32)
-    if sizes.ndim != 1 or sizes.sum() != A.shape[0]:
+    if sizes.ndim != 1 or sizes.sum() != A.shape[0] or (sizes < 0).any():
         raise ValueError(f"`n_node` must add up to {A.shape[0]}; got {sizes.tolist()}.")
     ends = np.searchsorted(np.asarray(index[0]), np.cumsum(sizes))
     counts = np.diff(ends, prepend=0).astype(np.int32)

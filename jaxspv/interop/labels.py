@@ -161,11 +161,11 @@ def edges_of(
 def symmetry(matrix: Any) -> tuple[bool, bool]:
     """Whether the pattern, and whether the values too, of SciPy's CSR equal those of the transpose.
 
-    Sorts its rows.
+    NaN equals NaN. Sorts its rows.
     """
     other = matrix.T.tocsr()
     matrix.sort_indices()
     other.sort_indices()
-    fields = ("indptr", "indices", "data")
-    same = [np.array_equal(getattr(matrix, f), getattr(other, f)) for f in fields]
-    return all(same[:2]), all(same)
+    fields = ("indptr", "indices")
+    pattern = all(np.array_equal(getattr(matrix, f), getattr(other, f)) for f in fields)
+    return pattern, pattern and np.array_equal(matrix.data, other.data, equal_nan=True)

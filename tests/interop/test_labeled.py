@@ -1,6 +1,7 @@
 """Names of vertices: tables and NetworkX graphs in, results and NetworkX graphs out."""
 
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -167,3 +168,33 @@ def test_without_networkx_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(ImportError, match=r"jaxspv\[networkx\]"):
         jsp.to_networkx(jsp.from_edges([0], [1]))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_integers_in_a_list_that_floats_do_not_hold(known):
+    """NumPy makes floats of a list with integers on both sides of 2^63, and would join these."""
+    big = [2**63 + k for k in (1, 2, 3)]
+    table = {"source": [1, *big], "target": [*big[::-1], 1]}
+    names = list(dict.fromkeys(v for pair in zip(*table.values(), strict=True) for v in pair))
+    labels: Any = jsp.Labels(names) if known else True
+    A, found = jsp.io.from_table(table, labels=labels)
+    assert found.names == names
+    want = nx.to_numpy_array(nx.DiGraph(zip(*table.values(), strict=True)), names)
+    np.testing.assert_array_equal(A.todense(), want)
+    again = jsp.io.from_table(jsp.io.to_table(A, found), weight="weight", labels=found)[0]
+    np.testing.assert_array_equal(again.todense(), want)
+    B = jsp.io.from_table(table | {"w": [0.5, 2**60, 1, 2]}, weight="w")[0]
+    assert sorted(B.data.tolist()) == [0.5, 1.0, 2.0, 2.0**60]
+
+
+def test_weights_that_are_no_numbers_are_named():
+    with pytest.raises(ValueError, match="'weight' holds what is no number; .*'far'"):
+        jsp.from_networkx(nx.Graph([(0, 1, {"weight": "far"})]))
+
+
+def test_nan_equals_nan_in_an_undirected_graph():
+    A = jsp.from_edges([0, 1, 1], [1, 0, 1], [np.nan, np.nan, 2.0])
+    G = jsp.to_networkx(A, directed=False)
+    assert sorted(map(str, G.edges(data="weight"))) == ["(0, 1, nan)", "(1, 1, 2.0)"]
+    with pytest.raises(ValueError, match="must equal its transpose"):
+        jsp.to_networkx(jsp.from_edges([0, 1], [1, 0], [np.nan, 2.0]), directed=False)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from jax.experimental import sparse
 
 import jaxspv as jsp
 
@@ -134,3 +135,51 @@ def test_scipy_reads_what_is_saved(format, tmp_path):
     ours = jsp.load_npz(tmp_path / "B.npz")
     assert ours.nse == 7 and ours.format == format
     np.testing.assert_array_equal(ours.check_invariants().todense(), B.todense())
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "i4", "c8"])
+def test_values_of_either_byte_order(kind):
+    values = np.array([[1, 0], [-2, 3]])
+    swapped = values.astype(np.dtype(kind).newbyteorder(">"))
+    for B in (
+        jsp.from_dense(swapped),
+        jsp.from_edges([0, 1, 1], [0, 0, 1], swapped[[0, 1, 1], [0, 0, 1]]),
+    ):
+        np.testing.assert_array_equal(B.todense(), values)
+    np.testing.assert_array_equal(A @ swapped[1], [6, -6])
+
+
+@pytest.mark.parametrize("kind", ["longdouble", "clongdouble"])
+def test_long_doubles_are_refused_by_name(kind):
+    wide = np.eye(2, dtype=kind)
+    for call, name in (
+        (lambda: jsp.from_dense(wide), "dense"),
+        (lambda: jsp.from_edges([0], [1], wide[0, :1]), "values"),
+        (lambda: jsp.from_scipy(sp.coo_array(wide)), "values"),
+    ):
+        with pytest.raises(TypeError, match=f"`{name}` must be numbers; got"):
+            call()
+
+
+@pytest.mark.parametrize("cls", [jsp.CSR, jsp.CSC, jsp.ELL, jsp.COO])
+def test_arguments_of_scipys_class_name_what_makes_a_matrix(cls):
+    with pytest.raises(TypeError, match="missing .* `jsp.from_scipy`, `jsp.from_edges`"):
+        cls(np.ones(1), np.zeros(1, int), shape=(1, 1))
+
+
+def test_bcoo_for_bcsr_is_refused():
+    B, C = sparse.BCOO.fromdense(jnp.eye(2)), sparse.BCSR.fromdense(jnp.eye(2))
+    with pytest.raises(ValueError, match="must be a BCSR"):
+        jsp.io.from_bcsr(B)
+    with pytest.raises(ValueError, match="must be a BCOO"):
+        jsp.io.from_bcoo(C)
+
+
+def test_batches_of_graphs_that_are_none():
+    batch = jsp.learning.GraphsTuple(None, None, [1], [0], None, None, [1])
+    with pytest.raises(ValueError, match="`graphs.nodes` must be given under jit"):
+        jax.jit(lambda n: jsp.learning.from_graphs_tuple(batch._replace(n_node=n)))(jnp.array([2]))
+    with pytest.raises(ValueError, match=r"`A` must be square; got shape \(2, 3\)"):
+        jsp.learning.to_graphs_tuple(jsp.from_edges([0], [2], shape=(2, 3)))
+    with pytest.raises(ValueError, match=r"must add up to 2; got \[-1, 3\]"):
+        jsp.learning.to_graphs_tuple(A, n_node=[-1, 3])

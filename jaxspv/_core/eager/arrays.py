@@ -172,10 +172,14 @@ def in_dtype(what: str, values: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def narrow(values: np.ndarray, name: str = "values") -> np.ndarray:
-    """Values as JAX will hold them: of 32 bits without x64. Raises TypeError: they are texts, dates
-    or objects. ValueError: an integer does not fit; a finite number would be infinite."""
-    if values.dtype.kind in "OSUmM":
+    """Values as JAX will hold them: of 32 bits without x64, in the byte order of the machine.
+    Raises TypeError: they are texts, dates, objects or long doubles. ValueError: an integer does
+    not fit; a finite number would be infinite."""
+    long = values.dtype.kind in "fc" and values.dtype.char in "gG"  # which JAX lacks
+    if long or values.dtype.kind in "OSUmM":
         raise TypeError(f"`{name}` must be numbers; got {values.dtype}.")
+    if not values.dtype.isnative:  # JAX takes no other
+        values = values.astype(values.dtype.newbyteorder("="))
     target = jax.dtypes.canonicalize_dtype(values.dtype)
     if target == values.dtype:
         return values

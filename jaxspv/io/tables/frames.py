@@ -250,7 +250,9 @@ def column_of(frame: Any, name: str) -> np.ndarray:
     unmasked(name, column)
     if array.ndim != 1:
         raise ValueError(f"column {name!r} must have one axis; got shape {array.shape}.")
-    if array.dtype.kind in "US" and not hasattr(column, "dtype"):  # a list: NumPy made text of all
+    kind = "" if hasattr(column, "dtype") else array.dtype.kind  # of a list
+    rounded = kind == "f" and any(isinstance(x, int) and abs(x) > 2**53 for x in column)
+    if rounded or kind in ("U", "S"):  # NumPy made text or floats of all
         array = np.fromiter(column, object, len(array))
     return array
 

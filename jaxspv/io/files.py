@@ -118,7 +118,7 @@ def write_mtx(
         coo = coo.astype(np.int8)
     elif coo.dtype.kind not in "iufc" or coo.dtype.itemsize < 4 and coo.dtype.kind == "f":
         coo = coo.astype(np.float32)  # float16, bfloat16
-    held = _symmetries_of(coo)
+    held = _symmetries_of(coo, to_the_bit=symmetry is None)
     symmetry = held[0] if symmetry is None else symmetry
     if symmetry not in held:
         raise ValueError(f"`symmetry` of this matrix must be one of {held}; got {symmetry!r}.")
@@ -228,17 +228,21 @@ def _bundled() -> dict[str, pathlib.Path]:
     return {p.name.split(".")[0]: p for p in folder.iterdir() if ".mtx" in p.name}
 
 
-def _symmetries_of(coo: Any) -> list[str]:
-    """Which symmetries the stored entries and values have (for SciPy, zeros are absent)."""
+def _symmetries_of(coo: Any, *, to_the_bit: bool) -> list[str]:
+    """Which symmetries the stored entries and values have (for SciPy, zeros are absent); to the
+    bit: 0.0 is not -0.0 then."""
     csr = coo.tocsr()
     csr.sum_duplicates()
     pattern, equal = symmetry(csr)
     if not pattern:
         return ["general"]
     on_diagonal = (coo.coords[0] == coo.coords[1]).any()
-    data, other = csr.data, csr.T.tocsr().data
-    wraps = ((data < 0) & (other < 0)).any()  # the least integer is its own opposite
-    opposite = csr.dtype.kind in "if" and np.array_equal(data, -other) and not wraps
+    data, other, kind = csr.data, csr.T.tocsr().data, csr.dtype.kind
+    wraps = kind == "i" and ((data < 0) & (other < 0)).any()  # the least is its own opposite
+    opposite = kind in "if" and np.array_equal(data, -other) and not wraps
+    if to_the_bit:
+        equal = equal and data.tobytes() == other.tobytes()
+        opposite = opposite and data.tobytes() == (-other).tobytes()
     skew = ["skew-symmetric"] if opposite and not on_diagonal else []
     return [*(["symmetric"] if equal else []), *skew, "general"]
 

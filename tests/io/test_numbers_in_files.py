@@ -247,3 +247,33 @@ def test_weights_of_lists_of_edges_are_numbers(tmp_path, text, labels):
     (tmp_path / "a.csv").write_text("0,1\n1,\u0661\n", encoding="utf-8")
     with pytest.raises(ValueError, match="line 2: `target` must be an integer; got '\u0661'"):
         jsp.read_edgelist(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    "values, found",
+    [
+        ([0.0, -0.0, 1.0, 1.0], "general"),
+        ([0.0, 0.0, 1.0, -1.0], "general"),
+        ([0.0, -0.0, 1.0, -1.0], "skew-symmetric"),
+        ([-0.0, -0.0, np.inf, np.inf], "symmetric"),
+        ([np.nan, np.nan, 1.0, 1.0], "symmetric"),
+        ([np.nan, 1.0, 1.0, 1.0], "general"),
+        ([complex(np.nan, 1), complex(np.nan, 1), 1j, 1j], "symmetric"),
+    ],
+)
+def test_the_found_symmetry_keeps_signs_of_zeros(tmp_path, values, found):
+    ends, path = ([0, 1, 0, 2], [1, 0, 2, 0]), tmp_path / "a.mtx"
+    kind = np.complex64 if np.iscomplexobj(values) else np.float32
+    A = jsp.from_edges(*ends, np.array(values, kind), shape=(3, 3)).trim()
+    jsp.write_mtx(path, A)
+    assert path.read_text().split()[4] == found
+    B = jsp.read_mtx(path, dtype=kind)
+    for part in (np.real, np.imag):
+        for same in (np.asarray, np.signbit):
+            np.testing.assert_array_equal(same(part(B.data)), same(part(A.data)))
+
+
+def test_a_symmetry_that_is_asked_for_takes_zeros_of_any_sign(tmp_path):
+    A = jsp.from_edges([0, 1, 0, 2], [1, 0, 2, 0], np.array([0.0, 0.0, 1.0, -1.0], np.float32))
+    jsp.write_mtx(tmp_path / "a.mtx", A, symmetry="skew-symmetric")
+    np.testing.assert_array_equal(jsp.read_mtx(tmp_path / "a.mtx").todense(), A.todense())

@@ -6,6 +6,7 @@ Importing anything of jaxspv imports JAX, which takes a second. So words are par
 
 import argparse
 import importlib.metadata
+import io
 import json
 import os
 import sys
@@ -157,6 +158,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for bad input. Errors are one line on stderr.
     """
     args = None
+    if argv is None and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # bars and names where stdout is ASCII
     try:
         args = _parser().parse_args(argv)
         from jaxspv.cli import commands
@@ -173,9 +176,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(json.dumps(report))
         else:
             commands.show(report, verbose=args.verbose)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader has ended, as `head` does
+        print(end="", flush=True)  # also where stdout is closed
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # the reader has ended, as `head` does
+            print(f"jaxspv: error: {_error_line(error, None)}", file=sys.stderr)
+            return 2
     return 1 if failed else 0
 
 
@@ -186,4 +192,5 @@ def _error_line(error: Exception, args: argparse.Namespace | None) -> str:
         text += " The option --undirected does so."
     file = getattr(args, "file", None)
     text = text.replace("(labels=True takes names)", "(the option --labels takes names)")
+    text = text.replace("labels=True", "--labels").replace("format='coo'", "--format coo")
     return text if not file or file in text or "`--" in text else f"{file}: {text}"

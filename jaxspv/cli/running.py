@@ -40,6 +40,8 @@ def open_graph(args: argparse.Namespace) -> SparseMatrix:
     name, format, args.names = args.file, args.format, None
     if format not in FORMATS:
         raise ValueError(f"`--format` must be one of {', '.join(sorted(FORMATS))}; got {format!r}.")
+    if not -(2**63) <= args.seed < 2**63:
+        raise ValueError(f"`--seed` must be an integer of 64 bits; got {args.seed}.")
     small = os.path.isfile(name) and os.path.getsize(name) < SMALL
     show: dict[str, Any] = {"format": format, "progress": sys.stderr.isatty() and not small}
     if name.removesuffix(".gz").endswith((*LISTS, *TABLES)):

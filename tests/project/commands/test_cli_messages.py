@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,30 @@ def test_a_reader_that_ends_is_no_error():
     )
     os.close(write)
     assert done.returncode == 0 and "BrokenPipe" not in done.stderr, done.stderr
+
+
+def test_no_output_that_can_be_written():
+    """A full disk is an error of one line, a closed stdout is none; ASCII has other bars."""
+    command = [sys.executable, "-m", "jaxspv", "info", "karate"]
+    how: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True}
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, **how)
+        assert done.returncode == 2 and re.fullmatch("jaxspv: error: .*\n", done.stderr)
+    shell = ["sh", "-c", '"$@" >&-', "sh", *command]
+    done = subprocess.run(shell, **how)
+    assert (done.returncode, done.stderr) == (0, "")
+    env = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, **how)
+    assert (done.returncode, done.stderr) == (0, "") and "?? 3" in done.stdout
+
+
+def test_seeds_and_hints_of_the_command_line(run, tmp_path):
+    code, _, err = run("info", "rmat:4", "--seed", 2**64)
+    assert code == 2 and f"`--seed` must be an integer of 64 bits; got {2**64}" in err
+    (tmp_path / "a.txt").write_text("0 99999999999\n")
+    code, _, err = run("info", tmp_path / "a.txt")
+    assert code == 2 and "--labels numbers those that there are, --format coo has" in err
 
 
 def test_what_needs_no_graph_is_answered_without_jax():

@@ -149,12 +149,17 @@ def edges_of(
         raise TypeError(f"`labels` must be `Labels(names)`; got {type(labels).__name__}.")
     if labels is not None and len(labels) != n:
         raise ValueError(f"`labels` must be {n}, one a vertex; got {len(labels)}.")
+    names: Sequence = range(n) if labels is None else labels.names
+    if directed and max(A.shape) > 64 * A.nse + (1 << 24):  # an offset for each row is too much
+        coo = A.to_scipy().tocoo()
+        coo.sum_duplicates()
+        kept: Any = np.lexsort((coo.col, coo.row))
+        return names, coo.row[kept], coo.col[kept], coo.data[kept]
     matrix = A.to_scipy().tocsr()
     if not directed and not all(symmetry(matrix)):
         raise ValueError("`A` must equal its transpose for `directed=False`.")
     coo = matrix.tocoo()
     kept = slice(None) if directed else coo.row <= coo.col
-    names: Sequence = range(n) if labels is None else labels.names
     return names, coo.row[kept], coo.col[kept], coo.data[kept]
 
 

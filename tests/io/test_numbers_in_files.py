@@ -277,3 +277,35 @@ def test_a_symmetry_that_is_asked_for_takes_zeros_of_any_sign(tmp_path):
     A = jsp.from_edges([0, 1, 0, 2], [1, 0, 2, 0], np.array([0.0, 0.0, 1.0, -1.0], np.float32))
     jsp.write_mtx(tmp_path / "a.mtx", A, symmetry="skew-symmetric")
     np.testing.assert_array_equal(jsp.read_mtx(tmp_path / "a.mtx").todense(), A.todense())
+
+
+@pytest.mark.parametrize(
+    "ends, values, found",
+    [
+        (([5, 2**31 - 4], [2**31 - 4, 5]), [2.0, 2.0], "symmetric"),
+        (([5, 2**31 - 4], [2**31 - 4, 5]), [2.0, -2.0], "skew-symmetric"),
+        (([5, 7, 2**31 - 4], [6, 7, 6]), [3.0, 2.0, -2.0], "general"),
+    ],
+)
+def test_few_entries_far_away_need_no_offset_a_row(tmp_path, monkeypatch, ends, values, found):
+    n, path = 2**31 - 3, tmp_path / "a.mtx"
+    A = jsp.from_edges(*ends, np.array(values, np.float32), shape=(n, n), format="coo").trim()
+    kind = type(A.to_scipy())
+    by_rows = kind.tocsr
+
+    def small(matrix, *args, **kwargs):
+        assert max(matrix.shape) < 2**24, "offsets of 8 GiB"
+        return by_rows(matrix, *args, **kwargs)
+
+    monkeypatch.setattr(kind, "tocsr", small)
+    jsp.write_mtx(path, A)
+    assert path.read_text().split()[4] == found
+    jsp.write_edgelist(tmp_path / "a.csv", A)
+    for B in (
+        jsp.read_mtx(path, format="coo"),
+        jsp.read_edgelist(tmp_path / "a.csv", weight="weight", shape=(n, n), format="coo"),
+    ):
+        B = B.trim()
+        assert (B.row.tolist(), B.col.tolist(), B.data.tolist()) == (*ends, values)
+    table = jsp.io.to_table(A)
+    assert (table["source"], table["target"], table["weight"].tolist()) == (*ends, values)

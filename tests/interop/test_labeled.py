@@ -170,10 +170,11 @@ def test_without_networkx_the_extra_is_named(monkeypatch):
         jsp.to_networkx(jsp.from_edges([0], [1]))
 
 
+@pytest.mark.parametrize("kind", [int, np.uint64])
 @pytest.mark.parametrize("known", [False, True])
-def test_integers_in_a_list_that_floats_do_not_hold(known):
+def test_integers_in_a_list_that_floats_do_not_hold(known, kind):
     """NumPy makes floats of a list with integers on both sides of 2^63, and would join these."""
-    big = [2**63 + k for k in (1, 2, 3)]
+    big = [kind(2**63 + k) for k in (1, 2, 3)]
     table = {"source": [1, *big], "target": [*big[::-1], 1]}
     names = list(dict.fromkeys(v for pair in zip(*table.values(), strict=True) for v in pair))
     labels: Any = jsp.Labels(names) if known else True

@@ -251,7 +251,8 @@ def column_of(frame: Any, name: str) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError(f"column {name!r} must have one axis; got shape {array.shape}.")
     kind = "" if hasattr(column, "dtype") else array.dtype.kind  # of a list
-    rounded = kind == "f" and any(isinstance(x, int) and abs(x) > 2**53 for x in column)
+    whole = (int, np.integer)
+    rounded = kind == "f" and any(isinstance(x, whole) and abs(int(x)) > 2**53 for x in column)
     if rounded or kind in ("U", "S"):  # NumPy made text or floats of all
         array = np.fromiter(column, object, len(array))
     return array

@@ -31,9 +31,15 @@ from ..simt.launch import launch
 from .looking import COUNTS, PARTS, ROW, SLOTS, Looking
 
 TURNS = 48  # at most so many turns
-ENOUGH = 512  # ends once PARTS turns together move at most one in so many vertices
+ENOUGH = 512  # ends once `patience` turns together move at most one in so many vertices
 LARGE = 160 * 1024  # bytes of shared memory of a CTA from which its table is twice as large
 LONG, ROWS = 44, 45  # control words: number of long rows, number of rows with edges
+
+
+def patience(n: int) -> int:
+    """Turns after which a level may end. In PARTS turns a fourth of the vertices are never drawn:
+    of few vertices these may be all that would move."""
+    return PARTS if n >= ENOUGH else 4 * PARTS
 
 
 def moves(
@@ -94,7 +100,7 @@ class _Moves(Looking):
             for j in range(2):
                 k.store(m.control, later + j, 0, mask=(k.cta == 0) & (k.thread == 0))
             (ok,) = k.grid_barrier(m.control)
-            now, ends = now + short + far, (turn + 1) % PARTS == 0
+            now, ends = now + short + far, (turn + 1) % patience(self.n) == 0
             return ok, turn + 1, k.where(ends, now, before), k.where(ends, 0, now)
 
         def going(ok, turn, before, now):

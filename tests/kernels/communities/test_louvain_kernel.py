@@ -61,7 +61,7 @@ def expected(indptr, indices, weights, strength, factor):
             group[v] = to
             due[indices[indptr[v] : indptr[v + 1]]] = True
         moved += len(found)
-        if (turn + 1) % looking.PARTS == 0:
+        if (turn + 1) % louvain.patience(n) == 0:
             if moved <= few:
                 break
             moved = 0
@@ -103,6 +103,18 @@ def test_tables_of_warps_and_of_ctas(monkeypatch, row, slots):
 def test_loops_and_lonely_vertices(monkeypatch, edges):
     monkeypatch.setattr(louvain, "TURNS", 24)
     check(random_of(150, edges, edges), 1, SMALL)
+
+
+@pytest.mark.parametrize("n", [3, 5, 7, 32])
+def test_a_complete_graph_is_one_community(n):
+    """By hand: any move into the largest community gains. No vertex is left where it began because
+    the first turns did not draw it."""
+    heads = [v for u in range(n) for v in range(n) if u != v]
+    operands = np.arange(n + 1) * (n - 1), heads, np.ones(len(heads)), np.full(n, n - 1)
+    operands = [jnp.asarray(a, jnp.int32) for a in operands]
+    group, status = moves(*operands, jnp.float32(1 / len(heads)), grid=SMALL)
+    assert status == 0
+    assert len(np.unique(group)) == 1
 
 
 @pytest.mark.parametrize("kind", ["A100-SXM4-80GB", "H100 80GB HBM3", "H200", "B200"])

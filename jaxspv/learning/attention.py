@@ -60,6 +60,7 @@ def attention(
         K: (n, heads, d) array: what columns answer.
         V: (n, heads, f) array: what they give.
         bias: (nse,) or (nse, heads) array in slot order, added to the scores; -inf hides an entry.
+            On a GPU scores are finite to 2.3e38: below, `finfo.min` too, they hide as -inf does.
         scale: of the dot products; None: 1 / sqrt(d).
         score: `score(q, k)` or, with `edges`, `score(q, k, e)` in place of the dot product: a
             JAX-traceable function from what lies at the ends of ONE entry, `Q[i]`, `K[j]` and

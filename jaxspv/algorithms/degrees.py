@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.eager.programs import one_program
+from .._core.indices import LIMIT
 from ..graph import Graph, as_graph
 from ..shapes import Int, Matrix
 from .common.edges import without_ghosts
@@ -33,7 +34,8 @@ def degree_histogram(
 
     Raises:
         TypeError: G is no graph.
-        ValueError: it is not square, `size` is no positive integer, or `side` is another word.
+        ValueError: it is not square, `size` is no positive integer or needs 64 bits, or `side` is
+            another word.
 
     Cost: O(n + size); "in" and "both" a pass over the edges where in-edges are not prepared.
 
@@ -51,6 +53,8 @@ def degree_histogram(
         size = (2 if side == "both" else 1) * graph.n + 1
     if not isinstance(size, int) or size < 1:
         raise ValueError(f"`size` must be a positive integer; got {size!r}.")
+    if size > LIMIT:
+        raise ValueError(f"`size` must be at most {LIMIT}; got {size}.")
     return one_program(_histogram, graph, size=size, side=side)
 
 

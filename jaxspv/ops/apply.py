@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -113,6 +114,9 @@ def bound(op: Any, left: Any, right: Any, thunk: Any, A: Any) -> tuple[Any, Any,
 
 def _in_dtype(op: Any, scalar: Any, side: str | None, A: Any) -> tuple[Any, Any, str | None]:
     """`op`, its scalar, its side; of an integer that no value equals comparisons are constant."""
+    real = isinstance(scalar, (float, np.floating))
+    if real and op in COMPARISONS and not jnp.issubdtype(A.dtype, jnp.inexact):
+        scalar = _whole(op.name.removeprefix("value"), scalar, side)
     if beyond(scalar, A.dtype) and op in COMPARISONS:
         compare = getattr(operator, op.name.removeprefix("value"))
         return ALL if compare(*((scalar, 0) if side == "left" else (0, scalar))) else NONE, 0, None
@@ -120,6 +124,16 @@ def _in_dtype(op: Any, scalar: Any, side: str | None, A: Any) -> tuple[Any, Any,
         enabled = jnp.iinfo(dtypes.canonicalize_dtype(int))
         return op, np.asarray(max(enabled.min, min(scalar, enabled.max)), enabled.dtype), side
     return op, number(side or "thunk", scalar, A.dtype), side
+
+
+def _whole(name: str, x: Any, side: str | None) -> Any:
+    """The integer that integers compare with as they do with x: in float32 beyond 2^24 they would
+    be rounded. Infinity and NaN stay."""
+    if not math.isfinite(x):
+        return x
+    if name in ("eq", "ne"):
+        return int(x) if x == math.floor(x) else 1 << 64  # which no integer equals
+    return math.floor(x) if (name in ("gt", "le")) != (side == "left") else math.ceil(x)
 
 
 def _apply(A, op, scalar, *, bind, weak) -> Any:

@@ -103,7 +103,7 @@ def delta_of(mean, n, largest, entries, dtype):
     width = float(width_over_mean(n, largest, entries, np)) * mean
     if not np.issubdtype(dtype, np.integer):
         return dtype.type(width or 1.0)
-    return dtype.type(np.clip(width, 1, np.iinfo(dtype).max))
+    return dtype.type(min(int(max(width, 1)), np.iinfo(dtype).max))
 
 
 def later(n: int, entries: int) -> int:

@@ -48,6 +48,23 @@ def test_integers_of_numpy_are_compared_as_exactly(k):
         assert int(jsp.select(A, f"value{name}", k).count) == sum(want)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "uint8", "bool"])
+def test_comparisons_of_integers_with_any_real_number_are_exact(dtype):
+    """In float32 2^24 + 1 is 2^24, and so is 2^24 + 0.5."""
+    near = [2**24, 2**24 + 1, 2**24 + 2, 2**31 - 1] if dtype[-2:] == "32" else [0, 1, 1, 0]
+    exact = np.array(near).astype(dtype)
+    A = jsp.from_edges(ROW, COL, exact, shape=(3, 2))
+    reals = (0.5, 1.0, 2**24 + 0.5, 2.0**24, -0.5, 2.0**31 - 0.5, 255.5, 1e300, -np.inf, np.nan)
+    for x in (*reals, np.float32(2**24), np.float64(2**24 + 0.5)):
+        for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+            compare = getattr(operator, name)
+            want = [compare(int(v), float(x)) for v in exact]
+            assert jsp.apply(A, name, right=x).data.tolist() == want, (name, x)
+            swapped = [compare(float(x), int(v)) for v in exact]
+            assert jsp.apply(A, name, left=x).data.tolist() == swapped, (name, x)
+            assert int(jsp.select(A, f"value{name}", x).count) == sum(want), (name, x)
+
+
 def test_diagonals_beyond_the_matrix_and_beyond_32_bits():
     A, _ = matrix_of("int32")
     for k in (-(2**40), -(2**31), -1, 0, 2**31 - 2, 2**31 - 1, 2**40):

@@ -70,5 +70,7 @@ def test_histograms_are_those_of_networkx():
     assert jsp.degree_histogram(jsp.from_scipy(G), len(want)).tolist() == want
     with pytest.raises(ValueError, match="positive integer"):
         jsp.degree_histogram(H, 0)
+    with pytest.raises(ValueError, match="at most 2147483647"):
+        jsp.degree_histogram(H, 2**40)
     with pytest.raises(ValueError, match="`side`"):
         jsp.degree_histogram(H, side="up")

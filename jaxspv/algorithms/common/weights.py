@@ -38,6 +38,8 @@ def fits(semiring: Semiring, A: Any, x: Any, x0: Any = None) -> Array | bool:
         return True
     if x0 is not None and semiring.add.name == "plus" and semiring.mul.name in ("times", "first"):
         return _sums_fit(semiring, A, x, x0)
+    if semiring.add.name in ("min", "max") and semiring.mul.name == "times":
+        return _products_fit(semiring, A, x)
     return True if getattr(semiring.mul, "overflow", None) is None else _fits(semiring, A, x)
 
 
@@ -49,6 +51,22 @@ def _sums_fit(semiring: Semiring, A: Any, x: Array, x0: Any) -> Array:
     terms = semiring.mul(known.at[row].get(mode="fill", fill_value=0), A.data.astype(jnp.float32))
     exact = jnp.asarray(x0, jnp.float32).at[col].add(terms, mode="drop")
     return jnp.all(jnp.abs(exact - known) < 2.0 ** (8 * x.dtype.itemsize - 1))
+
+
+@jax.jit
+def _products_fit(semiring: Semiring, A: Any, x: Array) -> Array:
+    """In float32 a product is near its integer, unless that wrapped by 2^bits: then none may be
+    what x has, nor, unwrapped, be better."""
+    row, col = A.rowcol()
+    here, there = (x.at[v].get(mode="fill", fill_value=0) for v in (row, col))
+    valid = (row < A.shape[0]) & (here != semiring.add.identity_of(x.dtype))
+    product = jnp.where(valid, here, 0) * A.data.astype(x.dtype)
+    exact = here.astype(jnp.float32) * A.data.astype(jnp.float32)
+    off = exact - product.astype(jnp.float32)
+    wrapped = valid & ~(jnp.abs(off) < 2.0 ** (8 * x.dtype.itemsize - 1))
+    known = there.astype(jnp.float32)
+    better = exact < known if semiring.add.name == "min" else exact > known
+    return ~jnp.any(wrapped & ((there == product) | better))
 
 
 @jax.jit

@@ -125,6 +125,27 @@ def test_sums_over_paths_beyond_integers_have_not_converged(semiring, dtype):
                 assert int(found.x[-1]) == total
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32"])
+@pytest.mark.parametrize("semiring", ["max_times", "min_times"])
+def test_products_along_paths_beyond_integers_have_not_converged(semiring, dtype):
+    """From 0 to 3 by 1, of w times v, or by 2, of 3 times 5."""
+    best, most = (max, min)[semiring == "min_times"], int(np.iinfo(dtype).max)
+    for w, v in ((most // 7, 7), (most // 7 + 1, 7), (most // 2, 4), (most, most), (2, 6), (2, 9)):
+        A = jsp.from_edges([0, 0, 1, 2], [1, 2, 3, 3], np.array([w, 3, v, 5], dtype), shape=(4, 4))
+        x0 = np.full(4, most if semiring == "min_times" else np.iinfo(dtype).min, dtype)
+        x0[0] = 1
+        want = best(w * v, 15)
+        for found in (
+            jsp.closure(A, semiring, start=0),
+            jsp.fixpoint(A, x0, semiring, closure=True),
+            jsp.fixpoint(A, x0, semiring, monotone=True),
+            jax.jit(lambda A, x0: jsp.fixpoint(A, x0, semiring, closure=True))(A, x0),
+        ):
+            assert int(found.x[3]) == want or not found.converged, (w, v)
+            if want <= most and semiring == "max_times":
+                assert found.converged and int(found.x[3]) == want, (w, v)
+
+
 @pytest.mark.parametrize("prepared", [False, True])
 def test_edges_that_no_path_takes_are_no_paths(prepared):
     """Infinity times 0 is a NaN, times -1 the other infinity; the least integer times 2 wraps."""

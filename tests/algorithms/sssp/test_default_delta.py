@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxspv as jsp
-from jaxspv.algorithms.sssp.layout import delta_of, traced_delta
+from jaxspv.algorithms.sssp.layout import delta_of, kernel_delta, traced_delta
 
 N, EDGES, CAPACITY = 30, 150, 200
 
@@ -34,6 +34,10 @@ def test_default_delta():
     big = np.full(len(indices), 2**31 - 1, np.int32)
     assert default_delta(indptr, indices, big) == 1
     assert default_delta(np.zeros(1, np.int32), indices[:0], weights[:0]) == 0
+
+    for dtype in (np.int64, np.uint64):  # the nearest float is beyond the largest integer
+        for mean, most in ((2.0**62, np.iinfo(dtype).max), (5.0, 1 << 20)):
+            assert 1 <= kernel_delta(mean, 9, 4, 16, dtype) <= most
 
 
 def test_weights_near_the_largest_float():  # warnings are errors in tests: the width overflows

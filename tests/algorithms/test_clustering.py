@@ -94,6 +94,14 @@ def test_weights_that_differ_by_direction():
                 np.testing.assert_allclose(got, [want[v] for v in g], rtol=1e-5)
 
 
+@pytest.mark.parametrize("weight", [3e-38, 1.0, 1e38, 3e38])
+def test_weights_near_the_largest_float_are_over_the_largest(weight):
+    A = jsp.from_dense(np.float32(weight) * (1 - np.eye(3, dtype=np.float32)))
+    for directed in (False, True):
+        got = jsp.clustering(A, weighted=True, directed=directed)
+        np.testing.assert_allclose(got, np.ones(3), rtol=1e-5)
+
+
 def test_slopes_of_weighted_clustering():
     with jax.enable_x64():
         A = random_matrix(8, 40, 2, symmetric=True, loops=False).astype(np.float64)

@@ -15,6 +15,7 @@ from ..._core.native_loops import each, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import is_concrete, result_tuple
+from ..._core.reductions import is_narrow
 from ...formats import CSR
 from ...graph import Graph, as_graph
 from ...native import bind
@@ -156,6 +157,8 @@ def betweenness_centrality(
     n = graph.n
     if weighted:
         with_real_weights(graph, "betweenness_centrality")
+        if is_narrow(graph.dtype):  # a path is shortest in float32: rounded sums are not equal
+            graph = graph.with_data(graph.data.astype(jnp.float32))
     elif jnp.issubdtype(graph.dtype, jnp.complexfloating):
         graph = graph.with_data(jnp.ones(graph.nse, jnp.float32))
     if directed is None:
@@ -291,7 +294,11 @@ def _brandes(graph, sources, *, weighted, endpoints):
     if graph.n == 0 or graph.nse == 0:
         return nothing
     weights = jnp.where(tail < graph.n, graph.data, graph.data.max())
-    least = jnp.min(weights)
+    least, most = jnp.min(weights), jnp.max(weights)
+
+    def beyond(far):  # the largest float
+        start, end = (far.at[v].get(mode="fill", fill_value=jnp.inf) for v in (tail, head))
+        return jnp.any((start < jnp.inf) & (end == jnp.inf) & (weights < jnp.inf))
 
     def vanishing(far):
         start, end = (far.at[v].get(mode="fill", fill_value=jnp.inf) for v in (tail, head))
@@ -303,6 +310,7 @@ def _brandes(graph, sources, *, weighted, endpoints):
         if jnp.issubdtype(far.dtype, jnp.inexact):  # a weight may vanish in a sum
             last = jnp.max(far, initial=0, where=jnp.isfinite(far))
             lost |= lax.cond(last + least == last, vanishing, lambda far: jnp.bool_(False), far)
+            lost |= lax.cond(last + most < jnp.inf, lambda far: jnp.bool_(False), beyond, far)
         return Betweenness(total.scores + some, total.overflow | over | lost), None
 
     return lax.scan(add, nothing, sources)[0]

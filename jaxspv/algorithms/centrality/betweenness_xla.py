@@ -144,7 +144,8 @@ def _tight_edges(graph: Graph, sources: Array, tail: Array, head: Array):
     largest = far.dtype.type(largest)  # as a Python integer it may not fit int32
     start, end = (far.at[v].get(mode="fill", fill_value=largest) for v in (tail, head))
     near = (start < largest) & (start <= end)  # an unsigned sum may wrap
-    tight = near & (jnp.where(near, start, 0) + graph.data[:, None].astype(far.dtype) == end)
+    weights = graph.data[:, None].astype(far.dtype)
+    tight = near & (jnp.where(near, start, 0) + weights == end)
     # Weights are > 0, so that no path has n edges; the bound ends the loop where they are not.
 
     def step(state):
@@ -156,4 +157,5 @@ def _tight_edges(graph: Graph, sources: Array, tail: Array, head: Array):
     first = (jnp.zeros(far.shape, jnp.int32), jnp.bool_(True), jnp.int32(0))
     hops, _, _ = lax.while_loop(lambda s: s[1] & (s[2] < graph.n), step, first)
     lost = jnp.any(found.overflow) | jnp.any(tight & (start == end))  # weights that vanish in sums
+    lost |= jnp.any((start < largest) & (end == largest) & (weights < largest))
     return tight, far < largest, jnp.max(hops, initial=0), lost

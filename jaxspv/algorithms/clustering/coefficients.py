@@ -149,7 +149,9 @@ def _without_loops(graph: Graph, weighted: bool) -> CSR:
         floats = jnp.promote_types(graph.dtype, jnp.float32)
         data = jnp.where(tail < graph.n, graph.data, 0).astype(floats)
         data = jnp.where((data >= 0) & (data < jnp.inf), data, jnp.nan)  # traced, so not refused
-        data = data / jnp.maximum(jnp.max(data, initial=0), jnp.finfo(floats).tiny)
+        top = jnp.maximum(jnp.max(data, initial=0), jnp.finfo(floats).tiny)
+        least = jnp.where(top > jnp.finfo(floats).max / 8, 1 / 16, 1).astype(floats)
+        data = data * least / (top * least)  # 1 / top: no subnormal
         data = jnp.where(data != 0, jnp.cbrt(jnp.where(data != 0, data, 1)), 0)
     return kept(dataclasses.replace(graph.out, data=data), valid)
 

@@ -209,3 +209,22 @@ def test_wrong_scores_are_caught():
     near = jsp.closeness_centrality(A)
     with pytest.raises(AssertionError, match="closeness of vertex 2"):
         verify.closeness(A, near._replace(scores=near.scores.at[2].add(0.1)))
+
+
+@pytest.mark.parametrize("backend", [None, "xla"])
+def test_weighted_betweenness_of_narrow_and_of_large_floats(backend):
+    """Sums rounded to 16 bits are not equal along a path, nor do they hold 65504 + 65504; sums
+    beyond float32 are no paths, and said so."""
+    n, rng = 12, np.random.default_rng(0)
+
+    def of_path(weights):
+        A = jsp.from_edges(np.arange(n - 1), np.arange(1, n), weights, shape=(n, n))
+        return jsp.betweenness_centrality(A, weighted=True, normalized=False, backend=backend)
+
+    want = [k * (n - 1 - k) for k in range(n)]
+    for dtype in ("float16", "bfloat16", "float32"):
+        found = of_path(jnp.asarray(1 + 3 * rng.random(n - 1), dtype))
+        assert found.scores.tolist() == want and not found.overflow
+    found = of_path(np.full(n - 1, 65504, np.float16))
+    assert found.scores.tolist() == want and not found.overflow
+    assert of_path(np.full(n - 1, 2e38, np.float32)).overflow

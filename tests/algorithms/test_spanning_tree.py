@@ -83,3 +83,8 @@ def test_clusters():
     G = jsp.prepare(A, for_=())
     assert G.symmetric
     verify.spanning_tree(A.to_scipy(), 5, jsp.spanning_tree(G, 5, method="clusters"))
+
+
+def test_a_sum_beyond_the_largest_float_is_infinite():  # warnings are errors in tests
+    A = jsp.from_edges([0, 1, 1, 2], [1, 0, 2, 1], np.full(4, 3e38, np.float32), shape=(3, 3))
+    assert jsp.minimum_spanning_forest(A).total == np.inf

@@ -123,7 +123,8 @@ def _on_host(graph: Graph, **how: Any) -> SpanningForest:
     weights = np.zeros(tails.shape, graph.dtype)
     heads[: slot.size] = np.asarray(graph.out.indices)[slot]
     weights[: slot.size] = np.asarray(graph.data)[slot]
-    total = weights.sum(dtype=np.promote_types(graph.dtype, np.float32))
+    with np.errstate(over="ignore"):  # the sum may be infinite
+        total = weights.sum(dtype=np.promote_types(graph.dtype, np.float32))
     heads, weights, count, total = to_device((heads, weights, np.int32(slot.size), total))
     return SpanningForest(tails, heads, weights, count, total, status)
 

@@ -144,7 +144,7 @@ def item(A: Any, index: Any) -> Any:
 
 def matmul(A: Any, other: Any) -> Any:
     other = other if _known(other) else ours(other)
-    if isinstance(other, (SparseMatrix, Graph)):
+    if isinstance(other, (SparseMatrix, Graph)) or hasattr(other, "__jaxspv_functions__"):
         return mxm(A, other)
     if is_dense(other) and np.ndim(other) >= 2:
         return mxm(A, array_of("other", other))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from .._core.eager.kept import kept
 from .._core.eager.programs import one_program
 from .._core.operation import Operation, Tangent
 from .._core.platforms import BACKENDS, situation, using
+from .._core.pytree import is_concrete
 from .graph import ShardedGraph
 
 
@@ -83,6 +85,7 @@ class MeshOperation(Operation):
     def __call__(self, *operands: Any, **how: Any) -> Any:
         """As `Operation`; on a mesh with explicit axes the result lies on every device."""
         call: Any = functools.partial(super().__call__, **how)
+        operands = _with_devices(*operands)
         if (mesh := explicit_mesh(operands)) is not None:
             everywhere = NamedSharding(mesh, PartitionSpec())
             call = jax.sharding.auto_axes(call, axes=mesh.axis_names, out_sharding=everywhere)
@@ -91,6 +94,16 @@ class MeshOperation(Operation):
 
     def _on_no_mesh(self) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
+
+
+def _with_devices(G: ShardedGraph, *operands: Any) -> tuple[Any, ...]:
+    """The operands. If a traced program closes over the graph, a constraint on it tells `jax.jit`
+    the devices, which else looks for them in vain: the `shard_map` is in an operation."""
+    manual = jax.sharding.get_abstract_mesh().manual_axes
+    if is_concrete(G.indices) and not (is_eager() or manual or explicit_mesh(G.indices)):
+        indices = jax.lax.with_sharding_constraint(G.indices, G.part.sharding)
+        G = dataclasses.replace(G, indices=indices)
+    return G, *operands
 
 
 def mesh_op(

@@ -1,12 +1,15 @@
-"""Checks of vectors and matrices that lie with their vertices, and of sharded graphs inside of the
-caller's own `shard_map`; `program.py` runs them."""
+"""Checks of vectors and matrices that lie with their vertices, of sharded graphs inside of the
+caller's own `shard_map`, closed over by a program, with operands of other kinds; `program.py` runs
+them."""
 
 import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType
+import pytest
+import scipy.sparse
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from sharded_calls import exact, refused, same
 
@@ -158,3 +161,44 @@ def ordered(G):
         (NotImplementedError, "does not commute", jax.jit(lambda: multiply(False))),
     )
     refused(cases)
+
+
+def closed_over(mesh_of):
+    """A jitted function may close over a sharded graph; nothing else lies on the mesh."""
+    G = jsp.shard(
+        jsp.from_edges([0, 1, 2], [1, 2, 0], [2.0, 3.0, 4.0], shape=(3, 3)), *mesh_of("four")
+    )
+    levels, lengths = jax.jit(lambda s: (jsp.bfs(G, s).levels, jsp.sssp(G, s).distances))(1)
+    assert levels.tolist() == [2, 0, 1] and lengths.tolist() == [7, 0, 3]
+    loss = jax.jit(jax.grad(lambda x: jnp.sum(jsp.mxv(G, x) ** 2)))
+    assert loss(jnp.ones(3)).tolist() == [32, 8, 18]
+    both = jax.jit(jax.vmap(lambda x: jsp.vxm(x, G)))(jnp.eye(3))
+    assert both.tolist() == [[0, 2, 0], [0, 0, 3], [4, 0, 0]]
+
+
+def given(mesh_of):
+    """SciPy's matrices are sharded; sparse operands are refused as the documentation says."""
+    S = scipy.sparse.random_array((37, 37), density=0.1, rng=0, dtype=np.float32)
+    A, where = jsp.from_scipy(S), mesh_of("blocks")
+    G = jsp.shard(S.tocsr(), *where)
+    np.testing.assert_array_equal(G.unshard().todense(), S.toarray())
+    v = jsp.reduce(A, axis=0)
+    for call in (lambda: jsp.mxv(G, v), lambda: v @ G, lambda: G @ G, lambda: G @ A, lambda: A @ G):
+        with pytest.raises(NotImplementedError, match="takes an array"):
+            call()
+
+
+def split(mesh_of):
+    """A matrix whose arrays are split over two axes is prepared for a search."""
+    S = scipy.sparse.random_array((40, 40), density=0.1, rng=0, dtype=np.float32).tocsr()
+    mesh, A = mesh_of("blocks")[0], jsp.from_scipy(S)
+
+    def put(x):
+        names = (name if size % 2 == 0 else None for size, name in zip(x.shape, "rc", strict=False))
+        return jax.device_put(x, NamedSharding(mesh, P(*names)))
+
+    G = jsp.prepare(jax.tree.map(put, A), for_=("bfs", "sssp"))
+    want = scipy.sparse.csgraph.dijkstra(S, indices=0)
+    np.testing.assert_allclose(jsp.sssp(G, 0).distances, want, rtol=1e-5)
+    hops = scipy.sparse.csgraph.dijkstra(S, indices=0, unweighted=True)
+    np.testing.assert_array_equal(jsp.bfs(G, 0).levels, np.where(np.isinf(hops), -1, hops))

@@ -338,6 +338,10 @@ CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)
     for f in (building.edges, building.drawn, building.read, traffic.costs)
 }
+CHECKS |= {
+    f.__name__: functools.partial(f, mesh_of)
+    for f in (features.closed_over, features.given, features.split)
+}
 
 if __name__ == "__main__":
     for check in sys.argv[1:]:

@@ -35,6 +35,9 @@ CHECKS = (
         "dealt",
         "tuples",
         "inside",
+        "closed_over",
+        "given",
+        "split",
     ),
 )
 

@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 from jax.extend.backend import backends
 from jax.extend.core import Primitive
+from jax.sharding import NamedSharding, PartitionSpec
 
 from ..pytree import VALUES, is_concrete
 
@@ -61,10 +62,13 @@ def known(array: Any) -> Any:
 
 def to_device(arrays: Any, like: Any = None) -> Any:
     """`jnp.asarray` of NumPy arrays that are never written again, to the device of the array `like`
-    if it is committed to one; compiles nothing for a shape. Arrays of JAX stay."""
+    if it is committed to one, whole to those of a mesh; compiles nothing for a shape. Arrays of JAX
+    stay."""
     if not is_eager():
         return jax.tree.map(jnp.asarray, arrays)
     where = like.sharding if getattr(like, "committed", False) else None
+    if isinstance(where, NamedSharding):  # how `like` is split need not fit another shape
+        where = NamedSharding(where.mesh, PartitionSpec(), memory_kind=where.memory_kind)
     leaves, tree = jax.tree.flatten(arrays)
     moved = iter(jax.device_put([x for x in leaves if not isinstance(x, jax.Array)], where))
     return tree.unflatten([x if isinstance(x, jax.Array) else next(moved) for x in leaves])

@@ -129,7 +129,10 @@ def _multiply(
         raise NotImplementedError(
             f"{name} over tuples, as {semiring!r}, runs on one device: call `unshard()`."
         )
-    if not isinstance(x, Stored) and np.ndim(x) > 2:
+    if isinstance(x, (Stored, ShardedGraph)):
+        got = type(x).__name__
+        raise NotImplementedError(f"{name} of a ShardedGraph takes an array; got {got}.")
+    if np.ndim(x) > 2:
         if not is_row_sharded(G, x) or (flip and np.ndim(x) > 3):
             places = G.places_here
             raise ValueError(
@@ -139,9 +142,10 @@ def _multiply(
             )
         return _stays_row_sharded(name, G, placed(G, x), semiring, write, flip, backend)
     transposed = flip and np.ndim(x) == 2
-    if isinstance(x, Stored) or np.shape(x)[-1 if transposed else 0 :][:1] != (G.n,):
-        got = type(x).__name__ if isinstance(x, Stored) else np.shape(x)
-        raise ValueError(f"{name} of a ShardedGraph takes an array over {G.n} vertices; got {got}.")
+    if np.shape(x)[-1 if transposed else 0 :][:1] != (G.n,):
+        raise ValueError(
+            f"{name} of a ShardedGraph takes an array over {G.n} vertices; got {np.shape(x)}."
+        )
     if keep:
         return _stays_row_sharded(name, G, whole(G, x), semiring, write, flip, backend)
     x = whole(G, jnp.asarray(x).T if transposed else x)

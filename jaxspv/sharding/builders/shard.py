@@ -10,6 +10,7 @@ from jax import Array
 
 from ..._core.indices import LIMIT, bucketed, one_value
 from ..._core.pytree import is_concrete
+from ...formats.base import ours
 from ...formats.tuples import Tuples
 from ...graph import Graph, as_graph
 from ...shapes import Matrix
@@ -54,6 +55,7 @@ def shard(
     >>> jsp.shard(A, mesh).unshard().data.tolist()
     [2.0, 3.0, 4.0]
     """
+    A = ours(A)
     if hasattr(A, "shape") and not is_concrete(A):
         raise ValueError("`shard` needs concrete values: call it outside of jit.")
     if isinstance(A, Tuples):

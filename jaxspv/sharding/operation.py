@@ -97,8 +97,8 @@ class MeshOperation(Operation):
 
 
 def _with_devices(G: ShardedGraph, *operands: Any) -> tuple[Any, ...]:
-    """The operands. If a traced program closes over the graph, a constraint on it tells `jax.jit`
-    the devices, which else looks for them in vain: the `shard_map` is in an operation."""
+    """The operands. Where a traced program closes over the graph, `jax.jit` finds the devices by a
+    constraint on it: the `shard_map` lies inside of an operation."""
     manual = jax.sharding.get_abstract_mesh().manual_axes
     if is_concrete(G.indices) and not (is_eager() or manual or explicit_mesh(G.indices)):
         indices = jax.lax.with_sharding_constraint(G.indices, G.part.sharding)

@@ -202,3 +202,14 @@ def split(mesh_of):
     np.testing.assert_allclose(jsp.sssp(G, 0).distances, want, rtol=1e-5)
     hops = scipy.sparse.csgraph.dijkstra(S, indices=0, unweighted=True)
     np.testing.assert_array_equal(jsp.bfs(G, 0).levels, np.where(np.isinf(hops), -1, hops))
+
+
+def narrow(mesh_of):
+    """PageRank of float16 weights is computed in float32, as on one device."""
+    ends = [0, 1, 2, 2], [1, 2, 0, 1]
+    G = jsp.shard(jsp.from_edges(*ends, np.ones(4, np.float16), shape=(3, 3)), *mesh_of("two"))
+    share = np.array([[0, 1, 0], [0, 0, 1], [0.5, 0.5, 0]])
+    want = np.linalg.solve(np.eye(3) - 0.85 * share.T, np.full(3, 0.05))
+    found = jsp.pagerank(G)
+    assert found.scores.dtype == np.float32 and found.converged
+    np.testing.assert_allclose(found.scores, want, atol=1e-5)

@@ -340,7 +340,7 @@ CHECKS |= {
 }
 CHECKS |= {
     f.__name__: functools.partial(f, mesh_of)
-    for f in (features.closed_over, features.given, features.split)
+    for f in (features.closed_over, features.given, features.split, features.narrow)
 }
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ CHECKS = (
         "closed_over",
         "given",
         "split",
+        "narrow",
     ),
 )
 

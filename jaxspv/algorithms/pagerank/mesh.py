@@ -12,7 +12,7 @@ from pallas_kernels.pagerank.mesh import pagerank as kernel
 from pallas_kernels.pagerank.one_gpu import Limits
 
 from ..._core.pytree import is_concrete
-from ..._core.reductions import sum_in_double
+from ..._core.reductions import is_narrow, sum_in_double
 from ...algebra.monoids import plus
 from ...sharding.exchange import Local, averaged, on_mesh
 from ...sharding.graph import ShardedGraph
@@ -117,7 +117,7 @@ def sharded_pagerank(
     backend=None,
     method=None,
 ):
-    if not jnp.issubdtype(G.dtype, jnp.floating):
+    if not jnp.issubdtype(G.dtype, jnp.floating) or is_narrow(G.dtype):
         G = G.astype(jnp.float32)
     if G.n == 0:
         raise ValueError("pagerank needs at least one vertex.")

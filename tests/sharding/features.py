@@ -205,7 +205,7 @@ def split(mesh_of):
 
 
 def narrow(mesh_of):
-    """PageRank of float16 weights is computed in float32, as on one device."""
+    """Weights of 16 bits are computed with in float32, as on one device."""
     ends = [0, 1, 2, 2], [1, 2, 0, 1]
     G = jsp.shard(jsp.from_edges(*ends, np.ones(4, np.float16), shape=(3, 3)), *mesh_of("two"))
     share = np.array([[0, 1, 0], [0, 0, 1], [0.5, 0.5, 0]])
@@ -213,3 +213,10 @@ def narrow(mesh_of):
     found = jsp.pagerank(G)
     assert found.scores.dtype == np.float32 and found.converged
     np.testing.assert_allclose(found.scores, want, atol=1e-5)
+    ends = np.arange(30), np.arange(1, 31)
+    weights = np.full(30, 100.5, jnp.bfloat16)
+    path = jsp.shard(jsp.from_edges(*ends, weights, shape=(31, 31)), *mesh_of("two"))
+    found, want = jsp.sssp(path, 0), (100.5 * np.arange(31)).astype(jnp.bfloat16)
+    assert found.distances.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(found.distances.astype(np.float32), want.astype(np.float32))
+    assert found.parents.tolist() == [0, *range(30)]

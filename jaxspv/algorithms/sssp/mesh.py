@@ -13,6 +13,7 @@ from pallas_kernels.sssp.mesh import sssp as kernel
 
 from ..._core.derivatives import is_zero
 from ..._core.pytree import is_concrete
+from ..._core.reductions import is_narrow
 from ...algebra.monoids import min_, plus
 from ...formats import CSR
 from ...sharding.exchange import Local, mine, on_mesh
@@ -240,6 +241,9 @@ def sharded_sssp(
     del deterministic
     if G.dtype == bool:
         G = G.astype(jnp.int32)
+    given = G.dtype
+    if is_narrow(given):  # as on one device
+        G = G.astype(jnp.float32)
     until = check_until(until, UNTIL, "sssp", G.n)
     source = check_source(source, G.n)
     negative = False
@@ -254,7 +258,10 @@ def sharded_sssp(
         raise ValueError(f"`delta` must be positive; got {delta}.")
     most = MOST_STEPS if max_steps is None else iteration_limit("max_steps", max_steps)
     most = np.int32(most) if is_concrete(most) else most
-    found = finished(op(G, source, until, delta, most, parents=parents, **where), "sssp")
+    found = op(G, source, until, delta, most, parents=parents, **where)
+    if is_narrow(given):
+        found = found._replace(distances=found.distances.astype(given))
+    found = finished(found, "sssp")
     return without_negative_cycle(found, "sssp") if negative and max_steps is None else found
 
 

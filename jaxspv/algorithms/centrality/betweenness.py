@@ -296,12 +296,15 @@ def _brandes(graph, sources, *, weighted, endpoints):
     weights = jnp.where(tail < graph.n, graph.data, graph.data.max())
     least, most = jnp.min(weights), jnp.max(weights)
 
+    def ends(far):
+        return (far.at[v].get(mode="fill", fill_value=jnp.inf) for v in (tail, head))
+
     def beyond(far):  # the largest float
-        start, end = (far.at[v].get(mode="fill", fill_value=jnp.inf) for v in (tail, head))
+        start, end = ends(far)
         return jnp.any((start < jnp.inf) & (end == jnp.inf) & (weights < jnp.inf))
 
     def vanishing(far):
-        start, end = (far.at[v].get(mode="fill", fill_value=jnp.inf) for v in (tail, head))
+        start, end = ends(far)
         return jnp.any((start < jnp.inf) & (start == end) & (start + weights == end))
 
     def add(total, source):

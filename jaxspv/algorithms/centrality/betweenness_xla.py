@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from ..._core.loops import while_going
+from ...algebra.monoids import min_
 from ...algebra.semirings import plus_second
 from ...graph import Graph
 from ...ops.products.mxm.api import mxm
@@ -140,8 +143,7 @@ def _tight_edges(graph: Graph, sources: Array, tail: Array, head: Array):
     whether the dtype does not hold the distances."""
     found = sssp(graph, sources, parents=False)
     far = found.distances.T
-    largest = np.inf if jnp.issubdtype(far.dtype, jnp.floating) else np.iinfo(far.dtype).max
-    largest = far.dtype.type(largest)  # as a Python integer it may not fit int32
+    largest: Any = min_.identity_of(far.dtype)[()]
     start, end = (far.at[v].get(mode="fill", fill_value=largest) for v in (tail, head))
     near = (start < largest) & (start <= end)  # an unsigned sum may wrap
     weights = graph.data[:, None].astype(far.dtype)

@@ -24,7 +24,7 @@ from .api import Fixpoint, finite, op, vectors_vectorised
 from .layout import NUMBERS
 from .xla import Call, differs, of_call, unbounded
 
-_SUMS = (operators.min_extend.fn, operators.plus.fn)
+_SUMS = (operators.min_extend, lambda x, a: x + a, lambda x, a: a + x)
 
 # ---- Changed elements push ----
 
@@ -80,6 +80,13 @@ def _is_addition(call: Call) -> bool:
     return any(call.update == other for other in same)
 
 
+def _is_sum(call: Call) -> bool:
+    """Whether the traced `mul` is an addition, so that paths have lengths that buckets sort."""
+    like = jax.ShapeDtypeStruct((), call.x0.dtype)
+    mul, *sums = (trace(fn, like, like)[0] for fn in (call.semiring.mul, *_SUMS))
+    return mul in sums
+
+
 @op.register("frontier", backend="pallas", refuse=not_persistent, batched=vectors_vectorised)
 @of_call
 def persistent(call: Call) -> Fixpoint:
@@ -87,15 +94,14 @@ def persistent(call: Call) -> Fixpoint:
     semiring, graph, x0, *_ = call
     own = graph.layouts.get("fixpoint")
     layout = (own and own.push) or graph.layouts.get("sssp", {})
-    out, delta = graph.out, None
-    of_lengths = semiring.add.op is operators.minimum and semiring.mul.fn in _SUMS
-    if of_lengths and graph.dtype == x0.dtype and "widths" in layout:
-        top = semiring.add.identity_of(x0.dtype)[()]
-        delta = jnp.where(jnp.any(x0 < 0), top, layout["widths"].kernel)
+    out, add, delta = graph.out, str(semiring.add.atomic(x0.dtype)), None
+    width = layout["widths"].kernel if "widths" in layout else None  # none: a weight is negative
+    if width is not None and add == "min" and graph.dtype == x0.dtype and _is_sum(call):
+        delta = jnp.where(jnp.any(x0 < 0), semiring.add.identity_of(x0.dtype)[()], width)
     x, rounds, status = kernel(
         (out.indptr, out.indices, out.data),
         x0,
-        add=str(semiring.add.atomic(x0.dtype)),
+        add=add,
         mul=_extend(semiring),
         delta=delta,
         prepared=layout.get("pallas"),

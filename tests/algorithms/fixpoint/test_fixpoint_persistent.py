@@ -68,6 +68,49 @@ def test_negative_starts_and_lengths(interpreted):
     operands, static = call(G, start(4, at=-7.5), jsp.semirings.min_plus)
     x, *_ = push.persistent(*operands, **static)
     np.testing.assert_array_equal(x, csgraph.bellman_ford(S, indices=4) - 7.5)
+    height = np.random.default_rng(3).integers(0, 50, N)  # no cycle becomes shorter by it
+    S.data += np.repeat(height, np.diff(S.indptr)) - height[S.indices]
+    assert (S.data < 0).any()
+    G = jsp.prepare(jsp.from_scipy(S), for_=("sssp", "fixpoint"))
+    operands, static = call(G, start(4), jsp.semirings.min_plus)
+    x, *_ = push.persistent(*operands, **static)
+    np.testing.assert_array_equal(x, csgraph.bellman_ford(S, indices=4))
+
+
+def edges_of(weights):
+    """What `weights` makes of the weights of a graph."""
+    _, A = weighted()
+    return jsp.prepare(A.with_data(weights(A.data)), for_=("sssp", "fixpoint"))
+
+
+OWN = jsp.semiring(jnp.minimum, lambda x, a: a + x)
+
+
+@pytest.mark.skipif(jax_version() < KERNELS_FROM, reason="the kernels need a newer JAX")
+@pytest.mark.parametrize(
+    "semiring,weights,in_buckets",
+    [
+        (jsp.semirings.min_plus, jnp.asarray, True),
+        (OWN, jnp.asarray, True),
+        (jsp.semirings.min_max, jnp.asarray, False),
+        (jsp.semirings.max_min, jnp.asarray, False),
+        (jsp.semirings.min_plus, jnp.negative, False),
+        (jsp.semirings.min_plus, lambda a: a.astype(jnp.int32), False),
+    ],
+)
+def test_lengths_are_relaxed_in_buckets(semiring, weights, in_buckets, monkeypatch):
+    """Within a program too, where a semiring is another object (a mesh took six times as long)."""
+    widths = []
+
+    def recorded(*args, delta, **options):
+        widths.append(delta)
+        return kernel(*args, delta=delta, **options)
+
+    kernel = push.kernel
+    monkeypatch.setattr(push, "kernel", recorded)
+    x0 = jnp.full(N, semiring.zero(np.float32)).at[4].set(1)
+    lower(lambda G, x0: jsp.fixpoint(G, x0, semiring, monotone=True), edges_of(weights), x0)
+    assert widths and all((w is not None) == in_buckets for w in widths)
 
 
 def test_what_keeps_a_loop_from_the_kernel(interpreted):

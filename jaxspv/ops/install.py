@@ -155,10 +155,17 @@ def _power(A: Stored, n: Any, dtype: Any = None) -> Any:
     if is_concrete(n) and n == 0:
         raise ValueError("`n` is 0, and the result would be dense: use `jnp.ones(A.shape)`.")
     A = A if dtype is None else A.astype(dtype)
-    integers = all(jnp.issubdtype(jnp.result_type(v), jnp.integer) for v in (A.data, n))
+    integers = not any(jnp.issubdtype(jnp.result_type(v), jnp.inexact) for v in (A.data, n))
     if integers and is_concrete(n) and n < 0:
         raise ValueError(f"integers have no powers of {n}: take `A.astype(float)`.")
+    if isinstance(n, int):  # known to the program, it is a few products
+        return apply(A, _to_the(n))
     return apply(A, operators.pow_, right=n)
+
+
+@functools.lru_cache(maxsize=64)  # one function a power, one program a function
+def _to_the(n: int) -> Callable[[Array], Array]:
+    return lambda x: operators.pow_(x, n)
 
 
 def _nonzero(A: Stored) -> tuple[Array, ...]:

@@ -71,6 +71,7 @@ VALUES = {
     "`n` must be from": [lambda: jsp.pad(A, n=1)],
     "grid needs int64 indices": [lambda: jsp.generators.grid2d(2**16, 2**16)],
     "`n` must be a scalar": [lambda: A.power([1, 2])],
+    "integers have no powers of -2": [lambda: A.astype(bool) ** -2],
     "must be a scalar or a vector": [lambda: A.setdiag(np.ones((2, 2)))],
     "`nt` must be positive": [lambda: jsp.plot.tiles(A, nt=0)],
     "`until` of bfs understands": [lambda: jsp.bfs(A, 0, until=jsp.until.residual(1e-3))],

@@ -44,6 +44,12 @@ def eager_capacity(count: int, size: int) -> int:
     return max(min(capacity, size), count)
 
 
+def hypersparse(extent: int, entries: float) -> bool:
+    """Whether an array with a place for each row is out of proportion to the entries: more than 64
+    places an entry, and more than 2^24."""
+    return extent > 64 * entries + (1 << 24)
+
+
 def bucketed(count: int) -> int:
     """A size for `count` vertices or entries: the next of 4, 5, 6, 7 times a power of two, at
     least 4. At most a quarter more; few sizes, so that programs are compiled for few."""

@@ -14,7 +14,7 @@ import scipy  # its modules are imported when they are first used
 from jax import Array, lax
 
 from .._core.eager.arrays import array_of, in_dtype, known, narrow, to_device, unmasked, zeros
-from .._core.indices import INT32, LIMIT, checked_count, index_dtype_for, within
+from .._core.indices import INT32, LIMIT, checked_count, hypersparse, index_dtype_for, within
 from .._core.operation import Operation
 from .._core.platforms import situation
 from ..algebra.monoids import Monoid
@@ -117,8 +117,7 @@ def unique_host(row: Any, col: Any, shape: tuple[int, int], dtype: Any = INT32):
     ascending = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))
     if bool(ascending.all()):
         return row, col, np.arange(row.size, dtype=dtype), row.size
-    counted = max(shape) <= 64 * row.size + (1 << 24)  # else the extent costs more than a sort
-    if max(*shape, row.size) >= LIMIT or not counted:
+    if max(*shape, row.size) >= LIMIT or hypersparse(max(shape), row.size):
         order = np.lexsort((col, row))
     else:
         order = counting_argsort(col, shape[1])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.indices import hypersparse
 from .._core.pytree import is_concrete
 from ..construct.padding import LISTS
 from ..formats import SparseMatrix
@@ -150,7 +151,7 @@ def edges_of(
     if labels is not None and len(labels) != n:
         raise ValueError(f"`labels` must be {n}, one a vertex; got {len(labels)}.")
     names: Sequence = range(n) if labels is None else labels.names
-    if directed and max(A.shape) > 64 * A.nse + (1 << 24):  # an offset for each row is too much
+    if directed and hypersparse(max(A.shape), A.nse):
         coo = A.to_scipy().tocoo()
         coo.sum_duplicates()
         kept: Any = np.lexsort((coo.col, coo.row))

@@ -15,6 +15,7 @@ import numpy as np
 import scipy  # its modules are imported when they are first used
 
 from .._core.eager.arrays import to_device
+from .._core.indices import hypersparse
 from .._core.pytree import in_tuples, is_concrete
 from ..algebra.monoids import Monoid, plus
 from ..construct.edges import in_dtype, narrow
@@ -25,7 +26,7 @@ from ..formats.tiled.bit_tiled import Words
 from ..formats.vector import SparseVector
 from ..interop.labels import symmetry
 from .matrix_market import read_entries, read_header, summed
-from .opening import OFFSETS_ANYWAY, ROWS_A_BYTE, existing, opened, refusing, written_whole
+from .opening import existing, opened, refusing, written_whole
 
 _HEADER = "jaxspv"  # the archive's member that holds everything but arrays
 _VECTOR = "sparse_vector"
@@ -231,7 +232,7 @@ def _bundled() -> dict[str, pathlib.Path]:
 def _symmetries_of(coo: Any, *, to_the_bit: bool) -> list[str]:
     """Which symmetries the stored entries and values have (for SciPy, zeros are absent); to the
     bit: 0.0 is not -0.0 then."""
-    if max(coo.shape) > OFFSETS_ANYWAY + ROWS_A_BYTE * coo.nnz:  # only the lines with entries
+    if hypersparse(max(coo.shape), coo.nnz):  # only the lines with entries
         known, place = np.unique(np.concatenate(coo.coords), return_inverse=True)
         ends = tuple(place.reshape(2, -1))
         coo = scipy.sparse.coo_array((coo.data, ends), (known.size, known.size))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy  # its modules are imported when they are first used
 
-from .opening import BLOCK, OFFSETS_ANYWAY, ROWS_A_BYTE, loaded
+from .._core.indices import hypersparse
+from .opening import BLOCK, BYTES, loaded
 
 LONGEST_LINE = 1 << 16
 INFLATES = 1032  # a byte of deflate stands for at most so many
@@ -54,7 +55,7 @@ class Header:
                 f"more; the file has {path.stat().st_size}"
             )
         longest = max(self.rows, self.cols)
-        if compressed and longest > OFFSETS_ANYWAY + ROWS_A_BYTE * size:
+        if compressed and hypersparse(longest, size / BYTES):
             raise ValueError(
                 f"it claims {longest} rows or columns for {self.entries} entries: an offset for "
                 "each would take too much memory; use format='coo'"

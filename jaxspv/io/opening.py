@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 BLOCK = 1 << 20  # bytes of one read, after which the progress bar moves
-OFFSETS_ANYWAY = 1 << 24  # rows whose offsets may take memory whatever the size of the file
-ROWS_A_BYTE = 16
+BYTES = 4  # of an entry of a text, at least
 
 
 def existing(path: str | os.PathLike[str]) -> pathlib.Path:

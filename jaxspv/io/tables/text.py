@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.indices import hypersparse
 from ...algebra.monoids import Monoid, plus
 from ...construct.edges import check_shape
 from ...formats import SparseMatrix
@@ -17,7 +18,7 @@ from ...graph import Graph
 from ...interop.labels import Labels
 from ...interop.optional import required
 from ...shapes import Int
-from ..opening import OFFSETS_ANYWAY, ROWS_A_BYTE, existing, refusing, written_whole
+from ..opening import BYTES, existing, refusing, written_whole
 from .frames import ends_of, matrix_of, read_parquet, to_table, values_of
 from .lines import SEPARATORS, Text, check_delimiter, weight_kind, written
 
@@ -242,7 +243,7 @@ def _shape(
     if shape is not None or not len(row):
         return shape
     n = int(max(row.max(), col.max())) + 1
-    if format != "coo" and n > OFFSETS_ANYWAY + ROWS_A_BYTE * path.stat().st_size:
+    if format != "coo" and hypersparse(n, path.stat().st_size / BYTES):
         raise ValueError(
             f"its largest vertex is {n - 1}, and an offset for each would take too much memory: "
             "labels=True numbers those that there are, format='coo' has no offsets"

@@ -20,6 +20,7 @@ from . import build
 
 SWITCH = "JAXSPV_NATIVE"  # "0": none; else the path of a library
 THREADS = "JAXSPV_NUM_THREADS"
+MOST_THREADS = 2**31 - 1  # a larger int of C wraps
 
 
 def refused(*operands: Any, **static: Any) -> str | None:
@@ -60,7 +61,7 @@ def set_num_threads(count: int) -> None:
     sets it for a process.
 
     Raises:
-        ValueError: `count` is no integer >= 0.
+        ValueError: `count`, or what that variable holds, is no integer >= 0.
 
     >>> import jaxspv as jsp
     >>> jsp.config.set_num_threads(1)
@@ -70,7 +71,7 @@ def set_num_threads(count: int) -> None:
         raise ValueError(f"`count` must be an integer >= 0; got {count!r}.")
     library, why = _loaded()
     if library is not None and why is None:
-        library.jaxspv_set_num_threads(int(count))
+        library.jaxspv_set_num_threads(min(count, MOST_THREADS))
 
 
 @functools.cache
@@ -79,6 +80,7 @@ def _loaded() -> tuple[ctypes.CDLL | None, str | None]:
     switch = os.environ.get(SWITCH, "")
     if switch == "0":
         return None, f"{SWITCH}=0 leaves the C++ kernels out"
+    threads = _asked()  # refused before handlers are registered: that is done once
     try:
         path = switch or str(build.library())
         jax.devices("cpu")  # before anything is registered
@@ -92,6 +94,17 @@ def _loaded() -> tuple[ctypes.CDLL | None, str | None]:
     except Exception as why:  # whatever the linker or the runtime refuses: other forms serve
         text = str(why).strip().partition("\n")[0]
         return None, f"the C++ kernels cannot be used: {text}"
-    asked = os.environ.get(THREADS, "")
-    library.jaxspv_set_num_threads(int(asked) if asked.isdigit() else 0)
+    library.jaxspv_set_num_threads(min(threads, MOST_THREADS))
     return library, None
+
+
+def _asked() -> int:
+    """The number of threads that the environment names; 0: none."""
+    text = os.environ.get(THREADS) or "0"
+    try:
+        count = int(text)
+    except ValueError:
+        count = -1
+    if count < 0:
+        raise ValueError(f"{THREADS} must be an integer >= 0; got {text!r}.")
+    return count

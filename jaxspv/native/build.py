@@ -5,6 +5,7 @@ Uses the standard library alone, so that the build hook can load it by its path.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -111,9 +112,11 @@ def library() -> pathlib.Path:
     Raises:
         NoCompiler: there is none, and none can be made; says why.
     """
-    installed = pathlib.Path(sysconfig.get_path("platlib"), "jaxspv", "native")
+    folders = [HERE, pathlib.Path(sysconfig.get_path("platlib"), "jaxspv", "native")]
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        folders.append(cache_folder())
     for extra in supported():
-        for folder in (HERE, installed, cache_folder()):
+        for folder in folders:
             if (folder / filename(extra)).exists():
                 return folder / filename(extra)
     if not (HERE.parent.parent / "pyproject.toml").exists():  # no checkout, an installation

@@ -1,9 +1,11 @@
 """C++ forms in exports, over devices, and on fewer threads."""
 
+import ctypes
 import os
 import pathlib
 import subprocess
 import sys
+import unittest.mock
 
 import jax
 import jax.numpy as jnp
@@ -110,6 +112,36 @@ def test_threads_change_no_result():
         jsp.config.set_num_threads(-1)
 
 
+def set_by(call, monkeypatch):
+    """The limit on threads that a call gives to the library, as an int of C holds it."""
+    library = unittest.mock.MagicMock()
+    library.jaxspv_handlers.return_value = b""
+    monkeypatch.setattr(bind.ctypes, "CDLL", lambda path: library)
+    monkeypatch.setattr(bind, "_loaded", bind._loaded.__wrapped__)
+    call()
+    return ctypes.c_int(library.jaxspv_set_num_threads.call_args.args[0]).value
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit"), [("2", 2), (" 3", 3), ("", 0), (str(2**32 + 1), 2**31 - 1)]
+)
+def test_the_environment_limits_the_threads(asked, limit, monkeypatch):
+    monkeypatch.setenv(bind.THREADS, asked)
+    assert set_by(bind.refused, monkeypatch) == limit
+
+
+@pytest.mark.parametrize("asked", ["-1", "two", "1.5", "\N{SUPERSCRIPT TWO}"])
+def test_the_environment_names_a_number(asked, monkeypatch):
+    monkeypatch.setenv(bind.THREADS, asked)
+    with pytest.raises(ValueError, match=f"{bind.THREADS} must be an integer >= 0; got '{asked}'"):
+        set_by(bind.refused, monkeypatch)
+
+
+@pytest.mark.parametrize("count", [2**31, 2**32 + 1, 10**30])
+def test_more_threads_than_an_int_of_c_holds(count, monkeypatch):
+    assert set_by(lambda: jsp.config.set_num_threads(count), monkeypatch) == 2**31 - 1
+
+
 if __name__ == "__main__":
     for name in CALLS:
         on_an_automatic_mesh(CALLS[name], WANT[name])
@@ -135,3 +167,19 @@ def test_a_checkout_takes_the_library_that_pip_installed(monkeypatch, tmp_path):
     installed.parent.mkdir(parents=True)
     installed.touch()
     assert build.library() == installed
+
+
+def test_a_user_without_a_home_takes_what_is_installed(monkeypatch, tmp_path):
+    """As a container's user with no entry in the list of users, and no HOME."""
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    monkeypatch.setattr(build, "filename", lambda extra: f"kernels-{len(extra)}.so")
+    installed = tmp_path / build.filename(build.supported()[0])
+    installed.touch()
+    for name in ("HOME", "XDG_CACHE_HOME", "JAX_COMPILATION_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    with pytest.raises(RuntimeError, match="home"):
+        pathlib.Path.home()
+    assert build.library() == installed
+    with pytest.raises(OSError, match="this user has no home: set XDG_CACHE_HOME or HOME"):
+        jsp.config.enable_compilation_cache()

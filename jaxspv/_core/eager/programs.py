@@ -122,9 +122,13 @@ def _on_leaves(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def caches() -> pathlib.Path:
-    """jaxspv's folder among the user's caches."""
-    named = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(named) / "jaxspv"
+    """jaxspv's folder among the user's caches. Raises FileNotFoundError: no folder is known."""
+    if named := os.environ.get("XDG_CACHE_HOME"):
+        return pathlib.Path(named) / "jaxspv"
+    try:
+        return pathlib.Path.home() / ".cache" / "jaxspv"
+    except RuntimeError as error:
+        raise FileNotFoundError("this user has no home: set XDG_CACHE_HOME or HOME") from error
 
 
 def cache_folder() -> str | None:

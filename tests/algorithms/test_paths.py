@@ -280,3 +280,12 @@ def test_paths_of_many_vertices_without_detours_need_few_searches():
     assert int(found.count) == 2 and found.hops.tolist() == [n - 1, n - 2, -1]
     assert found.distances[:2].tolist() == [n - 1.0, n - 0.5]
     assert found.path(1)[39:43].tolist() == [39, 40, 42, 43]
+
+
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
+def test_several_paths_of_weights_made_under_x64():
+    with jax.enable_x64(True):
+        A = jsp.from_edges([0, 0, 1, 2], [1, 2, 3, 3], np.int64([1, 2, 1, 1]), shape=(4, 4))
+    with jax.enable_x64(False):
+        found = jsp.k_shortest_paths(A, 0, 3, 3)
+    assert found.distances.tolist() == [2, 3, 2**31 - 1] and not found.overflow

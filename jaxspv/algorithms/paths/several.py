@@ -137,7 +137,7 @@ def k_shortest_paths(
 def _left_out(A: CSR, count: Array, *, k: int) -> Array:
     """The field `overflow` for integers: a path has one edge out of a vertex at most."""
     most = jnp.zeros(A.shape[0], A.dtype).at[A.rowcol()[0]].max(A.data, mode="drop")
-    return (count < k) & (clamped_sum(most) == infinity(A.dtype))
+    return (count < k) & (clamped_sum(most) == infinity(most.dtype))
 
 
 def _types(A, source, target, *, k):

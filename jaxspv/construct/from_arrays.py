@@ -119,7 +119,7 @@ def from_edges(
     if joined is None:
         joined = dup.segment_reduce(jnp.asarray(data), jnp.asarray(slots), capacity)
     row, col = in_slots(row, capacity, shape[0], dtype), in_slots(col, capacity, shape[1], dtype)
-    matrix = to_device(COO(joined, row, col, overflow, shape))
+    matrix = to_device(COO(joined, row, col, overflow, shape), data)
     A = as_format(matrix, format)
     if not return_slots:
         return noted(A, matrix, slots, count) if concrete else A
@@ -184,7 +184,7 @@ def _dense_on_host(dense: Array, nse: int | None, fill: Number, asked: Any) -> C
     data = in_slots(values[row, col], capacity, 0)
     row, col = in_slots(row, capacity, m, dtype), in_slots(col, capacity, n, dtype)
     overflow: Any = np.asarray(False)
-    return to_device(COO(data, row, col, overflow, (m, n)))
+    return to_device(COO(data, row, col, overflow, (m, n)), dense)
 
 
 def from_scipy(
@@ -285,7 +285,9 @@ def as_format(coo: COO, name: str) -> Any:
         m, n = coo.shape  # on the host, where a CSR is two counts: no program to compile
         counts = np.bincount(np.asarray(coo.row), minlength=m + 1)[:m]
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(coo.index_dtype)
-        return CSR(coo.data, coo.col, to_device(indptr), coo.overflow, (m, n), True, coo.unique)
+        return CSR(
+            coo.data, coo.col, to_device(indptr, coo.row), coo.overflow, (m, n), True, coo.unique
+        )
     return FORMATS[name].from_coo(coo)
 
 
@@ -319,6 +321,6 @@ def _from_padded(row, col, data, shape, nse, dup, format):
         slots = jnp.where(slots < nse, slots, nse)
     if values is None:
         values = dup.segment_reduce(data, jnp.asarray(slots), nse)
-    coo = to_device(COO(values, row, col, jnp.asarray(count > nse), tuple(shape)))
+    coo = to_device(COO(values, row, col, jnp.asarray(count > nse), tuple(shape)), data)
     A = as_format(coo, format)
     return noted(A, coo, slots, count) if is_concrete(slots) else A

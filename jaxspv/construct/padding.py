@@ -78,7 +78,7 @@ def pad(A: SparseMatrix | Graph, *, n: int | None = None, nse: int | None = None
     xp: Any = jnp if traced or on_gpu(out.indices) else np
     data, indices, indptr = map(xp.asarray, arrays)
     arrays = _padded(data, indices, indptr, slots, rows, xp)
-    data, indices, indptr, count = to_device((*arrays, np.asarray(graph.n, np.int32)))
+    data, indices, indptr, count = to_device((*arrays, np.asarray(graph.n, np.int32)), out.indices)
     padded = CSR(data, indices, indptr, overflow, (n, n), out.sorted, out.unique)
     return dataclasses.replace(graph, out=padded, num_vertices=count)
 
@@ -125,8 +125,8 @@ def unpad(result: _Result, G: Graph) -> _Result:
         if not lists and all(k is None for k in less):
             return leaf
         xp: Any = jnp if on_gpu(leaf) else np
-        leaf = xp.array(xp.asarray(leaf)[(..., *kept)])
-        return to_device(xp.where(leaf == G.n, xp.int32(count), leaf) if lists else leaf)
+        part = xp.array(xp.asarray(leaf)[(..., *kept)])
+        return to_device(xp.where(part == G.n, xp.int32(count), part) if lists else part, leaf)
 
     def field(name: str, value: Any, kind: str) -> Any:
         if axes := re.search("Array, '(.*?)'", kind):
@@ -156,7 +156,7 @@ def _first(A: SparseMatrix, count: int) -> SparseMatrix:
     kept = np.flatnonzero((row < count) & (col < count))
     indptr = np.searchsorted(row[kept], np.arange(count + 1)).astype(csr.index_dtype)
     data = jax.tree.map(lambda x: np.asarray(x)[kept], csr.data)
-    data, indices, indptr = to_device((data, col[kept], indptr))
+    data, indices, indptr = to_device((data, col[kept], indptr), csr.indices)
     shape = count, count
     return CSR(data, indices, indptr, csr.overflow, shape, csr.sorted, csr.unique).asformat(
         A.format

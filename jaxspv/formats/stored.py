@@ -29,7 +29,7 @@ def first_slots(arrays: tuple[Any, ...], count: int) -> list[Any]:
     """The first `count` elements of concrete arrays."""
     if on_accelerator(*arrays):
         return _first(arrays, count)
-    return to_device([in_slots(np.asarray(a)[:count], count, 0) for a in arrays])
+    return to_device([in_slots(np.asarray(a)[:count], count, 0) for a in arrays], arrays[0])
 
 
 _first = jax.jit(lambda arrays, count: [a[:count] for a in arrays], static_argnums=1)

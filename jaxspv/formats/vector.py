@@ -224,7 +224,7 @@ def _from_host(x: Array, nse: int | None, fill: Any, asked: Any) -> SparseVector
     data, indices = in_slots(values[at], capacity, 0), in_slots(at, capacity, x.shape[0], dtype)
     count: Any = np.asarray(at.size, dtype)
     overflow: Any = np.asarray(False)
-    return to_device(SparseVector(data, indices, count, overflow, (x.shape[0],)))
+    return to_device(SparseVector(data, indices, count, overflow, (x.shape[0],)), x)
 
 
 def vector_from_entries(
@@ -289,12 +289,12 @@ def _distinct_entries(indices: np.ndarray, values: Any, n: int) -> SparseVector 
     devices = values.devices() if isinstance(values, jax.Array) else ()
     if (keys[1:] == keys[:-1]).any() or any(d.platform != "cpu" for d in devices):
         return None
-    values = narrow(np.asarray(values))
+    given, values = values, narrow(np.asarray(values))
     if values.ndim and values.shape != indices.shape:
         raise ValueError(f"`values` must have shape {indices.shape}; got {values.shape}.")
     data = np.broadcast_to(values, indices.shape)[order]
     count = np.asarray(keys.size, keys.dtype)
-    data, keys, count, overflow = to_device((data, keys, count, np.asarray(False)))
+    data, keys, count, overflow = to_device((data, keys, count, np.asarray(False)), given)
     return SparseVector(data, keys, count, overflow, (n,))
 
 

@@ -71,7 +71,7 @@ def block_diag(matrices: Sequence[Any], *, format: str | None = None) -> Any:
     unique = all(A.unique for A in parts)
     format = format or _with_values(parts[0])
     if on_host:
-        values, row, col = to_device((values, row, col))
+        values, row, col = to_device((values, row, col), coos[0].row)
         return as_format(COO(values, row, col, overflow, (m, n), True, unique), format)
     return as_format(sort_coo(COO(values, row, col, overflow, (m, n), False, unique))[0], format)
 

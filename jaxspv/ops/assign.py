@@ -195,7 +195,7 @@ def _by_numpy(C: Any, value: Any, indices: tuple[Index, ...]) -> Any:
     indptr = np.append(0, np.cumsum(np.bincount(row, minlength=C.shape[0])))
     overflow = C.overflow
     if isinstance(value, Stored):
-        overflow = to_device(np.asarray(overflow) | np.asarray(value.overflow))
+        overflow = to_device(np.asarray(overflow) | np.asarray(value.overflow), overflow)
     return csr_like(C, (data[order], col[order], indptr), C.shape, overflow)
 
 
@@ -205,7 +205,7 @@ def _into_vector(v: SparseVector, value: Any, index: Index) -> SparseVector:
     row = CSR(v.data, v.indices, ends, v.overflow, (1, *v.shape))
     first = Index(np.zeros(1, v.index_dtype), size=1, extent=1, point=True)
     made = _by_numpy(row, value, (first, index))
-    count: Any = to_device(np.asarray(made.indptr)[-1])
+    count: Any = to_device(np.asarray(made.indptr)[-1], made.indptr)
     return SparseVector(made.data, made.indices, count, made.overflow, v.shape)
 
 

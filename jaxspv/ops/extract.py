@@ -156,7 +156,7 @@ def _stored_at(A: CSR, row: Index, col: Index) -> Array:
     columns = np.asarray(A.indices)[first:last]
     at = columns.searchsorted(j)
     found = at < columns.size and columns[at] == j
-    return to_device(np.asarray(A.data)[first + at] if found else np.zeros((), A.dtype))
+    return to_device(np.asarray(A.data)[first + at] if found else np.zeros((), A.dtype), A.data)
 
 
 def _part(v: SparseVector, index: Index) -> SparseVector:
@@ -180,7 +180,7 @@ def _vector(A: CSR | SparseVector, data: Any, indices: Any, n: int) -> SparseVec
     count: Any = np.asarray(data.size, A.index_dtype)
     data = in_slots(data, capacity, 0, A.dtype)
     indices = in_slots(indices, capacity, n, A.index_dtype)
-    return to_device(SparseVector(data, indices, count, A.overflow, (n,)))
+    return to_device(SparseVector(data, indices, count, A.overflow, (n,)), A.data)
 
 
 @jax.jit
@@ -200,7 +200,9 @@ def pairs(A: Any, i: Places, j: Places) -> Array:
         )
     if is_on_host(with_pattern(A), rows, cols):
         i, j = np.broadcast_arrays(rows.values, cols.values)
-        return to_device(_by_bisection(A, i, j) if A.row_sorted else _by_bisection(A.T, j, i))
+        return to_device(
+            _by_bisection(A, i, j) if A.row_sorted else _by_bisection(A.T, j, i), A.data
+        )
     rows, cols = to_device((rows, cols))
     return _pairs(A, *jnp.broadcast_arrays(rows.values, cols.values))
 

@@ -65,11 +65,11 @@ def _joined(A: Any, add: Any, axis: int | None) -> Array:
     """The entries joined, a dense vector or a scalar; the identity where there are none."""
     if axis is None:
         if A.ndim == 2 and _has_kernels(A) and (values := _values_on_host(A)).size:
-            return _joined_on_host(values, add)
+            return _joined_on_host(values, add, A.data)
         return reduce(A, add)
     if add is plus and _has_kernels(A):
         n, dtype = A.shape[axis], A.dtype
-        ones = kept((A.indptr,), ("ones", n, dtype), lambda: to_device(np.ones(n, dtype)))
+        ones = kept((A.indptr,), ("ones", n, dtype), lambda: to_device(np.ones(n, dtype), A.indptr))
         return mxv(A, ones, plus_first) if axis else vxm(ones, A, plus_second)
     start = jnp.full(A.shape[1 - axis], add.identity_of(A.dtype))
     return reduce(A, add, axis=axis, out=start)
@@ -87,12 +87,13 @@ def _values_on_host(A: Any) -> np.ndarray:
     return np.asarray(A.data)[: int(np.asarray(A.indptr)[-1])]
 
 
-def _joined_on_host(values: np.ndarray, add: Any) -> Array:
-    """The sum, the least or the greatest of one value or more; NaN spreads, integers wrap."""
+def _joined_on_host(values: np.ndarray, add: Any, like: Any) -> Array:
+    """The sum, the least or the greatest of one value or more, where `like` is; NaN spreads,
+    integers wrap."""
     if add is plus:
         wide = np.float64 if values.dtype == np.float32 else values.dtype
-        return to_device(np.sum(values, dtype=wide).astype(values.dtype))
-    return to_device((np.min if add is min_ else np.max)(values))
+        return to_device(np.sum(values, dtype=wide).astype(values.dtype), like)
+    return to_device((np.min if add is min_ else np.max)(values), like)
 
 
 def _sum(A: Stored, axis: Any = None, dtype: Any = None, out: None = None) -> Array:
@@ -123,7 +124,7 @@ def _extreme(A: Any, which: str, axis: Any, out: None = None) -> Array:
     if axis is None and A.ndim == 2 and _has_kernels(A):
         values = _values_on_host(A)
         values = np.append(values, values.dtype.type(0)) if values.size < most else values
-        return _joined_on_host(values, EXTREMES[which][0])
+        return _joined_on_host(values, EXTREMES[which][0], A.data)
     return _with_zeros(A, which, axis, most)
 
 
@@ -173,7 +174,7 @@ def _nonzero(A: Stored) -> tuple[Array, ...]:
         raise ValueError("`nonzero` needs concrete values: under jit their number is unknown.")
     if A.ndim == 2 and _has_kernels(A) and A.sorted and A.format == "csr":  # pyright: ignore
         row, col, values = base.entries_on_host(A)
-        return tuple(to_device([k[values != 0] for k in (row, col)]))
+        return tuple(to_device([k[values != 0] for k in (row, col)], A.data))
     found = _nonzero_entries(A)
     return tuple(first_slots(found.keys, int(found.count)))
 
@@ -225,7 +226,7 @@ def _diagonal(A: Any, k: int = 0) -> Array:
         row, col, values = base.entries_on_host(A)
         hit, found = np.flatnonzero(col - row == k), np.zeros(length, values.dtype)
         found[np.minimum(row, col)[hit]] = values[hit]
-        return to_device(found)
+        return to_device(found, A.data)
     return _diagonal_program(A, k) if length > 0 else jnp.zeros(0, A.dtype)
 
 

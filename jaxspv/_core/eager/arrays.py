@@ -63,15 +63,19 @@ def known(array: Any) -> Any:
 def to_device(arrays: Any, like: Any = None) -> Any:
     """`jnp.asarray` of NumPy arrays that are never written again, to the device of the array `like`
     if it is committed to one, whole to those of a mesh; compiles nothing for a shape. Arrays of JAX
-    stay."""
+    stay, unless they are committed to none and `like` is."""
     if not is_eager():
         return jax.tree.map(jnp.asarray, arrays)
     where = like.sharding if getattr(like, "committed", False) else None
     if isinstance(where, NamedSharding):  # how `like` is split need not fit another shape
         where = NamedSharding(where.mesh, PartitionSpec(), memory_kind=where.memory_kind)
     leaves, tree = jax.tree.flatten(arrays)
-    moved = iter(jax.device_put([x for x in leaves if not isinstance(x, jax.Array)], where))
-    return tree.unflatten([x if isinstance(x, jax.Array) else next(moved) for x in leaves])
+
+    def stays(x):
+        return isinstance(x, jax.Array) and (where is None or getattr(x, "committed", True))
+
+    moved = iter(jax.device_put([x for x in leaves if not stays(x)], where))
+    return tree.unflatten([x if stays(x) else next(moved) for x in leaves])
 
 
 def zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

@@ -103,9 +103,9 @@ def _on_host(A: CSR, k: Any, **how: Any) -> CSR:
         indices=in_slots(indices[slots], A.nse, A.shape[1]),
         data=in_slots(slots, A.nse, 0, np.int32),
     )
-    left: Any = op(to_device(proper), k, **how)
+    left: Any = op(to_device(proper, A.indices), k, **how)
     chosen = np.asarray(left.data)[: int(np.asarray(left.indptr)[-1])]
-    return left.with_data(to_device(in_slots(data[chosen], A.nse, 0)))
+    return left.with_data(to_device(in_slots(data[chosen], A.nse, 0), A.indices))
 
 
 def _k_truss(graph: Graph, k: Any, *, backend, method) -> CSR:

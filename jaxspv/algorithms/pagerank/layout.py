@@ -61,7 +61,7 @@ def _strength_on_host(graph: Graph) -> Array:
     row = np.repeat(np.arange(graph.n), degree)
     weights = np.asarray(graph.data)[: row.size].astype(np.float64)
     dtype = graph.dtype if jnp.issubdtype(graph.dtype, jnp.floating) else np.float32
-    return to_device(np.bincount(row, weights, minlength=graph.n).astype(dtype))
+    return to_device(np.bincount(row, weights, minlength=graph.n).astype(dtype), graph.out.indices)
 
 
 def check_strength(graph: Graph) -> None:

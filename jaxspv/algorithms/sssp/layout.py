@@ -143,13 +143,13 @@ def _widths(graph: Graph, facts: Facts) -> BucketWidths:
     sizes, dtype, most = _sizes(graph.out), graph.dtype, _infinity(graph.dtype)
     negative = np.asarray(facts.least < 0)
     if negative:  # one bucket, and nothing for the kernel
-        return to_device(BucketWidths(np.asarray(most, dtype), None, negative))
+        return to_device(BucketWidths(np.asarray(most, dtype), None, negative), graph.out.indices)
     wide = delta_of(facts.finite_mean or 0.0, graph.n, int(sizes[1]), dtype)
     narrow = most  # of ones: each round is a level, and buckets split what is sorted
     if not facts.ones:
         narrow = kernel_delta(facts.finite_mean, graph.n, sizes[0], sizes[1], dtype)
     xla, kernel = (np.asarray(min(w, most), dtype) for w in (wide, narrow))
-    return to_device(BucketWidths(xla, kernel, negative))
+    return to_device(BucketWidths(xla, kernel, negative), graph.out.indices)
 
 
 @functools.cache  # at every eager call

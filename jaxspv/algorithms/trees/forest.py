@@ -125,7 +125,7 @@ def _on_host(graph: Graph, **how: Any) -> SpanningForest:
     weights[: slot.size] = np.asarray(graph.data)[slot]
     with np.errstate(over="ignore"):  # the sum may be infinite
         total = weights.sum(dtype=np.promote_types(graph.dtype, np.float32))
-    heads, weights, count, total = to_device((heads, weights, np.int32(slot.size), total))
+    heads, weights, count, total = to_device((heads, weights, np.int32(slot.size), total), tails)
     return SpanningForest(tails, heads, weights, count, total, status)
 
 

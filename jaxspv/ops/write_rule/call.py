@@ -317,4 +317,4 @@ def resized(x: Any, nse: int) -> Any:
     else:
         extent = x.shape[0] if getattr(x, "format", "csc") == "csc" else x.shape[1]
         new["indices"] = fit(x.indices, extent)
-    return dataclasses.replace(x, **to_device(new))
+    return dataclasses.replace(x, **to_device(new, x.data))

@@ -193,4 +193,4 @@ def csr_like(A: Any, arrays: tuple[Any, ...], shape: tuple[int, int], overflow: 
     data = in_slots(data, capacity, 0, A.dtype)
     indices = in_slots(indices, capacity, shape[1], A.index_dtype)
     indptr = in_slots(indptr, shape[0] + 1, 0, A.index_dtype)
-    return to_device(CSR(data, indices, indptr, overflow, shape))
+    return to_device(CSR(data, indices, indptr, overflow, shape), A.data)

@@ -1,4 +1,4 @@
-"""Replicated operands on a mesh with explicit axes, the default of `jax.make_mesh`."""
+"""Operands on a mesh with explicit axes, the default of `jax.make_mesh`, and on another device."""
 
 import os
 import subprocess
@@ -101,3 +101,67 @@ def test_replicated_operands(group):
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | flags)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("right") >= 5
+
+
+OTHER = """
+import jax, jax.numpy as jnp, numpy as np, jaxspv as jsp
+
+first, second = jax.devices()
+dense = np.array([[0, 2, 0, 5], [2, 0, 3, 0], [0, 3, 0, 1], [5, 0, 1, 0]], np.float32)
+A = jax.device_put(jsp.from_dense(dense), second)
+v = jax.device_put(jsp.vector_from_entries([1, 3], [1.0, 2.0], 4), second)
+x = jax.device_put(jnp.arange(4.0), second)
+row, col = (jax.device_put(jnp.asarray(k), second) for k in np.nonzero(dense))
+above, twice = np.where(dense > 2, dense, 0), np.kron(np.eye(2), dense)
+put, cut, more = dense.copy(), dense.copy(), np.pad(dense, (0, 2))
+put[0, 0], cut[0, 1] = 7, 0
+
+found = {
+    "from_dense": (jsp.from_dense(jax.device_put(jnp.asarray(dense), second)), dense),
+    "from_edges": (jsp.from_edges(row, col, A.data), dense),
+    "from_bcoo": (jsp.io.from_bcoo(A.to_bcoo()), dense),
+    "extract": (jsp.extract(A, [0, 2], None), dense[[0, 2]]),
+    "slice": (A[1:3], dense[1:3]),
+    "element": (A[0, 3], 5),
+    "pairs": (A[[0, 1], [1, 2]], [2, 3]),
+    "select": (jsp.select(A, "valuegt", 2.0), above),
+    "add": (jsp.ewise_add(A, A), 2 * dense),
+    "kron": (jsp.kron(jax.device_put(jsp.from_dense(np.eye(2)), second), A), twice),
+    "assign": (jsp.assign(A, 7.0, [0], [0]), put),
+    "assign all": (jsp.assign(A, A), dense),
+    "remove": (jsp.graphblas.remove_element(A, 0, 1), cut),
+    "resize": (jsp.graphblas.resize(A, 6, 6), more),
+    "mxm": (A @ A, dense @ dense),
+    "block_diag": (jsp.learning.block_diag([A, A]), twice),
+    "k_truss": (jsp.k_truss(A, 2), dense),
+    "sum": (A.sum(), 22),
+    "greatest": (A.max(), 5),
+    "sums": (A.sum(axis=0), dense.sum(0)),
+    "diagonal": (A.diagonal(), np.zeros(4)),
+    "nonzero": (A.nonzero()[1], np.nonzero(dense)[1]),
+    "vector": (jsp.vector_from_dense(x), np.arange(4)),
+    "part": (jsp.extract(v, [3, 0]), [2, 0]),
+    "put": (jsp.assign(v, 5.0, [0]), [5, 1, 0, 2]),
+    "forest": (jsp.minimum_spanning_forest(A).weights.sum(), 6),
+    "padded": (jsp.pad(A, n=6, nse=20).out, more),
+    "unpadded": (jsp.unpad(jsp.pagerank(G := jsp.pad(A, n=6)).scores, G).shape[0], 4),
+}
+for name, (result, want) in found.items():
+    for leaf in jax.tree.leaves(result):
+        if isinstance(leaf, jax.Array):
+            assert leaf.devices() == {second}, name
+    got = result.todense() if hasattr(result, "todense") else result
+    np.testing.assert_array_equal(got, want, err_msg=name)
+graph = jsp.prepare(A, for_=("bfs", "sssp", "pagerank", "mxv"))
+assert all(leaf.devices() == {second} for leaf in jax.tree.leaves(graph))
+assert A.data.committed and not jsp.from_dense(dense).data.committed
+assert jsp.from_dense(dense).data.devices() == {first}
+print("right")
+"""
+
+
+def test_results_of_eager_calls_stay_on_the_device_of_their_operands():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", OTHER]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | flags)
+    assert done.stdout == "right\n", done.stderr[-3000:]

@@ -66,13 +66,13 @@ def to_device(arrays: Any, like: Any = None) -> Any:
     stay, unless they are committed to none and `like` is."""
     if not is_eager():
         return jax.tree.map(jnp.asarray, arrays)
-    where = like.sharding if getattr(like, "committed", False) else None
+    where = like.sharding if is_concrete(like) and getattr(like, "committed", False) else None
     if isinstance(where, NamedSharding):  # how `like` is split need not fit another shape
         where = NamedSharding(where.mesh, PartitionSpec(), memory_kind=where.memory_kind)
     leaves, tree = jax.tree.flatten(arrays)
 
     def stays(x):
-        return isinstance(x, jax.Array) and (where is None or getattr(x, "committed", True))
+        return isinstance(x, jax.Array) and (where is None or not is_concrete(x) or x.committed)
 
     moved = iter(jax.device_put([x for x in leaves if not stays(x)], where))
     return tree.unflatten([x if stays(x) else next(moved) for x in leaves])

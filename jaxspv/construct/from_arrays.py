@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from .._core.eager.arrays import (
+    array_of,
     differ,
     is_eager,
     known_while_tracing,
@@ -117,7 +118,7 @@ def from_edges(
     known = on_host and is_concrete(data)  # then there is no program to compile
     joined = joined_host(dup, np.asarray(data), slots, int(count), capacity) if known else None
     if joined is None:
-        joined = dup.segment_reduce(jnp.asarray(data), jnp.asarray(slots), capacity)
+        joined = dup.segment_reduce(array_of("values", data), jnp.asarray(slots), capacity)
     row, col = in_slots(row, capacity, shape[0], dtype), in_slots(col, capacity, shape[1], dtype)
     matrix = to_device(COO(joined, row, col, overflow, shape), data)
     A = as_format(matrix, format)

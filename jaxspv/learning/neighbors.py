@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from .._core.eager.arrays import array_of
 from .._core.eager.kept import kept
 from .._core.indices import check_range, within
 from .._core.loops import batch_max, fori_loop, while_loop
@@ -218,7 +219,7 @@ def check_nodes(name: str, nodes: Any, n: int) -> Array:
     if is_concrete(array):
         held = np.asarray(array)
         check_range(name, held[held != n], n)
-    return jnp.asarray(within(array, n)) if array.size else jnp.zeros(array.shape, jnp.int32)
+    return within(array_of(name, array), n) if array.size else jnp.zeros(array.shape, jnp.int32)
 
 
 @functools.partial(jax.jit, static_argnums=(4, 5))

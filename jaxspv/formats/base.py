@@ -15,7 +15,6 @@ import numpy as np
 from jax import Array
 
 from .._core.eager.arrays import (
-    array_of,
     fitting,
     is_eager,
     known_while_tracing,
@@ -166,7 +165,7 @@ class SparseMatrix(Stored, SciPyMatrixMethods, Products, abc.ABC):
             values = slots
             with known_while_tracing():
                 slots = self.edges.slots()
-        slots, values = array_of("slots", slots), as_values(values)
+        slots, values = as_values(slots, "slots"), as_values(values)
         if slots.ndim != 1 or slots.shape != values.shape[:1]:
             raise ValueError(
                 "`slots` must be 1-D, and `values` (but for axes of an entry) of one shape; got "

@@ -14,6 +14,7 @@ from jax import Array, lax
 
 from .._core.eager.arrays import array_of
 from .._core.eager.kept import kept
+from .._core.eager.programs import one_program
 from .._core.indices import check_range, within
 from .._core.loops import batch_max, fori_loop, while_loop
 from .._core.platforms import default_promotion
@@ -177,7 +178,8 @@ def sample_neighbors(
         if weights.shape != (nse,):
             raise ValueError(f"`weights` must have shape ({nse},); got {weights.shape}.")
         weights = weights if own is None else take(weights, own)
-    found = _sampled(check_key(key), G, nodes, weights, tuple(map(int, sizes)), bool(replace))
+    how = {"sizes": tuple(map(int, sizes)), "replace": bool(replace)}
+    found = one_program(_sampled, check_key(key), G, nodes, weights, **how)
     if own is None:
         return found
     slots = tuple(jnp.where(s < G.nse, take(own, s), nse) for s in found.slots)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from .._core.eager.programs import one_program
 from .._core.indices import lower_bound
 from .._core.loops import batch_any, scan, while_loop
 from .._core.platforms import default_promotion
@@ -66,7 +67,8 @@ def random_walk(
         if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
             raise ValueError(f"`{name}` must be a Python number above 0; got {value!r}.")
     nodes = check_nodes("starts", starts, G.n)
-    return _walked(check_key(key), G, nodes, int(length), float(p), float(q))
+    how = {"length": int(length), "p": float(p), "q": float(q)}
+    return one_program(_walked, check_key(key), G, nodes, **how)
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4, 5))

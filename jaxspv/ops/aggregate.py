@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .._core.eager.arrays import fitting
+from .._core.eager.programs import one_program
 from .._core.indices import with_pattern
 from .._core.loops import over_trailing
 from .._core.platforms import default_promotion
@@ -71,7 +72,8 @@ def aggregate(
             raise ValueError(f"`how` must be {names}; got {how!r}.")
         add, how = how, "sum"  # its reduction is the result
     dtype = dtype_of_means(A.dtype) if how in MEANS else A.dtype
-    return _aggregated(with_pattern(A), as_monoid(add), fitting("fill", fill, dtype), how, axis)
+    operands = with_pattern(A), as_monoid(add), fitting("fill", fill, dtype)
+    return one_program(_aggregated, *operands, how=how, axis=axis)
 
 
 def softmax(A: Matrix, *, axis: int = 1) -> Any:
@@ -101,7 +103,7 @@ def softmax(A: Matrix, *, axis: int = 1) -> Any:
     A = matrix("A", A)
     if not jnp.issubdtype(A.dtype, jnp.floating):
         raise TypeError(f"`softmax` takes floats; got {A.dtype}: use `A.astype(float)`.")
-    return _softmax(with_pattern(A), checked_axis(axis, optional=False))
+    return one_program(_softmax, with_pattern(A), axis=checked_axis(axis, optional=False))
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4))

@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from .._core.eager.arrays import array_of
+from .._core.eager.programs import one_program
 from .._core.forms import overloadable
 from .._core.indices import LIMIT, with_pattern
 from .._core.loops import over_trailing
@@ -81,14 +82,14 @@ def reduce(
     if M.ndim == 2 and M.entry_shape:
         if (mask, accum, out) != (None, None, None):
             raise ValueError("`reduce` of arrays takes no `mask`, `accum` or `out`.")
-        return _reduce_arrays(with_pattern(M), add, axis)
+        return one_program(_reduce_arrays, with_pattern(M), add, axis=axis)
     if axis is not None:
         dtype = bool if add.dtypes == "b" else M.dtype
         fill = add.identity_of(dtype if options.out is None else options.out.dtype)
         return call(_reduce_axis, (M, add), options, static={"axis": axis}, fill=fill)
     if mask is not None:
         raise TypeError("`mask` has no meaning for a scalar result.")
-    total = _reduce_all(M, add)
+    total = one_program(_reduce_all, M, add)  # of bounded number
     if out is None:
         return total
     given, accum = array_of("out", out), options.accum

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import itertools
 import os
 import pathlib
 from collections.abc import Callable, Hashable, Sequence
@@ -16,6 +17,7 @@ from ..forms import Call, call_of
 from ..platforms import inside, situation
 from .arrays import NUMPY, is_eager, number_on_device, platform_of
 
+LOOKED = 16  # traces after which memory maps are counted: that takes up to 20 ms
 LEAST_SECONDS = 0.05  # programs that compile faster than this are not cached on disk
 
 
@@ -50,15 +52,31 @@ def _options() -> dict[str, Any]:
     return gpu_compiler_options() | {"xla_gpu_experimental_enable_fusion_autotuner": False}
 
 
+def maps() -> int:
+    """The number of memory maps of this process; 0 but on Linux."""
+    with contextlib.suppress(OSError):
+        return pathlib.Path("/proc/self/maps").read_bytes().count(b"\n")
+    return 0
+
+
+def most_maps() -> int:
+    """Two thirds of the memory maps that Linux lets a process have."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(pathlib.Path("/proc/sys/vm/max_map_count").read_text()) * 2 // 3
+    return 0
+
+
 class _Programs:
     """The programs of eager calls: a `jax.jit` for each function and call of it.
 
     A jit is traced and compiled once for each types of arrays. Beyond `most` traces the oldest jits
-    are dropped: they give back memory and memory maps.
+    are dropped: they give back memory and memory maps. So is half of them where a process has
+    `most_maps`: a scan by a function of the user takes over 100, and without any left XLA crashes.
     """
 
     def __init__(self, most: int):
-        self.most = most
+        self.most, self.most_maps = most, most_maps()
+        self.made = itertools.count(1)  # traces, ever
         self.programs: dict[Hashable, Callable[..., Any]] = {}
         self.traces: collections.Counter[Hashable] = collections.Counter()  # by age of the jit
 
@@ -82,7 +100,10 @@ class _Programs:
 
         def traced(*leaves):
             self.traces[key] += 1
-            while self.traces.total() > self.most:
+            most = self.most
+            if next(self.made) % LOOKED == 0 and maps() > self.most_maps:
+                most = min(most, self.traces.total() // 2)
+            while self.traces.total() > most:
                 oldest, *_ = self.traces  # in one step: other threads change it
                 self.traces.pop(oldest, None)
                 self.programs.pop(oldest, None)
@@ -93,7 +114,7 @@ class _Programs:
         return jax.jit(traced, compiler_options=_options() if platform == "cuda" else None)
 
 
-PROGRAMS = _Programs(512)  # each takes 10 to 60 of the 65,530 memory maps of a process on Linux
+PROGRAMS = _Programs(512)  # most take 3 to 60 of the 65,530 memory maps of a process on Linux
 
 
 def one_program(fn: Callable[..., Any], *operands: Any, **static: Any) -> Any:

@@ -3,18 +3,23 @@
 import concurrent.futures
 import multiprocessing
 import os
+import pathlib
 import pickle
 import select
 import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxspv as jsp
+from jaxspv._core.eager import programs
+from jaxspv._core.eager.programs import PROGRAMS
 
 DENSE = np.where(np.random.default_rng(0).random((30, 30)) < 0.2, 2.0, 0).astype(np.float32)
 
@@ -165,3 +170,42 @@ def test_entries_of_the_cache_that_a_killed_process_cut_do_no_harm(tmp_path):
         [sys.executable, "-c", CUT, str(tmp_path)], capture_output=True, text=True, timeout=300
     )
     assert done.stdout.split() == ["right"], done.stderr[-2000:]
+
+
+@pytest.mark.long
+def test_programs_are_bounded_by_the_memory_maps_of_the_process(monkeypatch):
+    def maps():
+        return pathlib.Path("/proc/self/maps").read_text().count("\n")
+
+    twice = jsp.monoid(lambda a, b: a + b + 0 * a * b, 0.0)
+    values = np.arange(60, dtype=np.float32)
+
+    def reduced(n):  # a scan has the maps of many kernels
+        G = jsp.from_edges(np.arange(n), np.arange(n), values[:n], shape=(60, 60))
+        assert jsp.reduce(G, twice) == n * (n - 1) / 2
+
+    reduced(20)
+    start = maps()
+    monkeypatch.setattr(PROGRAMS, "most_maps", start)
+    monkeypatch.setattr(programs, "LOOKED", 2)
+    for n in range(21, 35):
+        reduced(n)
+    assert maps() < start + 500, "of 14 sizes more than 1,000"
+
+
+@pytest.mark.parametrize("name", ["walk", "sample", "softmax", "aggregate", "reduce", "arrays"])
+def test_eager_calls_of_new_sizes_are_among_the_bounded_programs(name, monkeypatch):
+    G = jsp.from_dense(DENSE)
+    monkeypatch.setattr(PROGRAMS, "run", run := mock.Mock(side_effect=PROGRAMS.run))
+    learning, key = jsp.learning, jax.random.key(0)
+    call = {
+        "walk": lambda: learning.random_walk(key, G, [0, 1], 2),
+        "sample": lambda: learning.sample_neighbors(key, G, [0, 1], 2),
+        "softmax": lambda: learning.softmax(G),
+        "aggregate": lambda: learning.aggregate(G, "max"),
+        "reduce": lambda: jsp.reduce(G, jsp.monoids.max_),
+        "arrays": lambda: jsp.reduce(G.with_data(jnp.ones((G.nse, 2))), axis=1),
+    }[name]
+    found = call()
+    assert run.called
+    jax.tree.map(np.testing.assert_array_equal, found, jax.jit(call)())

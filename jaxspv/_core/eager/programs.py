@@ -95,6 +95,10 @@ class _Programs:
                 return program(*leaves)
         return program(*leaves)
 
+    def _drop(self, key: Any) -> None:
+        self.traces.pop(key, None)
+        self.programs.pop(key, None)
+
     def _jit(self, name: str, key: Any) -> Callable[..., Any]:
         fn, call, platform = key
 
@@ -105,10 +109,15 @@ class _Programs:
                 most = min(most, self.traces.total() // 2)
             while self.traces.total() > most:
                 oldest, *_ = self.traces  # in one step: other threads change it
-                self.traces.pop(oldest, None)
-                self.programs.pop(oldest, None)
-            with inside(call.where.on(platform)):
-                return fn(call, *leaves)
+                self._drop(oldest)
+            try:
+                with inside(call.where.on(platform)):
+                    return fn(call, *leaves)
+            except BaseException:  # no program was made that others would have to make room for
+                self.traces[key] -= 1
+                if self.traces[key] <= 0:
+                    self._drop(key)
+                raise
 
         traced.__name__ = name
         return jax.jit(traced, compiler_options=_options() if platform == "cuda" else None)

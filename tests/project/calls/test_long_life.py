@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import jaxspv as jsp
+from jaxspv._core import operation
 from jaxspv._core.eager import programs
 from jaxspv._core.eager.programs import PROGRAMS
 
@@ -209,3 +210,18 @@ def test_eager_calls_of_new_sizes_are_among_the_bounded_programs(name, monkeypat
     found = call()
     assert run.called
     jax.tree.map(np.testing.assert_array_equal, found, jax.jit(call)())
+
+
+def test_calls_that_fail_drop_no_programs(monkeypatch):
+    def fails(x):
+        return x / (1 // 0)
+
+    G = jsp.from_dense(DENSE)
+    monkeypatch.setattr(programs, "PROGRAMS", made := programs._Programs(4))
+    monkeypatch.setattr(operation, "PROGRAMS", made)
+    jsp.apply(G, jnp.sqrt)
+    held = dict(made.programs)
+    for k in range(12):
+        with pytest.raises(ZeroDivisionError):
+            jsp.apply(G, fails if k % 2 else lambda x, fails=fails: fails(x))
+    assert made.programs == held and made.traces.total() == len(held) == 1

@@ -13,6 +13,8 @@ from .._core.native_loops import each, read, write
 from .._core.operation import Operation, typed
 from .._core.platforms import Backend
 from .._core.pytree import result_tuple
+from .._core.reductions import rounded
+from ..algebra.monoids import plus
 from ..formats.csr import sorted_csr
 from ..graph import Graph, as_graph
 from ..shapes import Float, Int, Matrix, Sources
@@ -117,6 +119,7 @@ def _merge(graph: Graph, u: Array, v: Array) -> Similarity:
     none = jnp.zeros(u.shape[0], jnp.float32)
     if graph.nse == 0 or u.shape[0] == 0:
         return _measures(rows, none.astype(jnp.int32), none, none)
+    wide, joined = plus.one_by_one(none.dtype)
     (first, last), (other_first, other_last) = rows
 
     def pair(k, common, adamic, resource):
@@ -126,15 +129,15 @@ def _merge(graph: Graph, u: Array, v: Array) -> Similarity:
             a, b, count, one, two = c
             x, y = read(indices, a), read(indices, b)
             hit = x == y
-            one = one + jnp.where(hit, read(logs, x), 0)
-            two = two + jnp.where(hit, read(inverse, x), 0)
+            one = joined(one, jnp.where(hit, read(logs, x), 0))
+            two = joined(two, jnp.where(hit, read(inverse, x), 0))
             return a + (x <= y), b + (y <= x), count + hit, one, two
 
-        zero = jnp.float32(0)
+        zero = rounded(jnp.float32(0), wide)
         start = (read(first, k), read(other_first, k), jnp.int32(0), zero, zero)
         found = lax.while_loop(lambda c: (c[0] < a_end) & (c[1] < b_end), step, start)[2:]
         arrays = (common, adamic, resource)
-        return tuple(write(a, k, x) for a, x in zip(arrays, found, strict=True))
+        return tuple(write(a, k, rounded(x, a.dtype)) for a, x in zip(arrays, found, strict=True))
 
     count = none.astype(jnp.int32)
     return _measures(rows, *each(0, u.shape[0], pair, count, none, none))
@@ -159,8 +162,11 @@ def _search(graph: Graph, u: Array, v: Array) -> Similarity:
         at = lower_bound((indices,), (w,), low, high)
         hit = valid & (at < high) & (indices.at[at].get(mode="clip") == w)
         one, two = (jnp.where(hit, x.at[w].get(mode="clip"), 0) for x in (logs, inverse))
-        return k + 1, common + hit, adamic + one, resource + two
+        return k + 1, common + hit, joined(adamic, one), joined(resource, two)
 
-    start = (jnp.int32(0), none.astype(jnp.int32), none, none)
+    wide, joined = plus.one_by_one(none.dtype)
+    zero = rounded(none, wide)
+    start = (jnp.int32(0), none.astype(jnp.int32), zero, zero)
     most = jnp.max(length)
-    return _measures(rows, *lax.while_loop(lambda s: s[0] < most, entry, start)[1:])
+    common, *sums = lax.while_loop(lambda s: s[0] < most, entry, start)[1:]
+    return _measures(rows, common, *(rounded(x, none.dtype) for x in sums))

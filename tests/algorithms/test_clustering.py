@@ -136,6 +136,26 @@ def test_squares_are_those_of_networkx(entries):
         assert (found[30:] == 0).all()
 
 
+def test_every_square_of_a_complete_graph_is_closed():
+    """13 million squares at a vertex, added in parts: more than float32 counts."""
+    n = 300
+    A = jsp.from_dense(np.ones((n, n), np.float32) - np.eye(n, dtype=np.float32))
+    found = jsp.square_clustering(A)
+    np.testing.assert_allclose(found, np.ones(n), rtol=1e-6)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_similarity_of_hubs(backend):
+    """Each of 50,000 common neighbours has degree 2: a long sum of floats."""
+    n = 50_000
+    ends = np.repeat([0, 1], n), np.tile(np.arange(2, n + 2), 2)
+    A = jsp.from_edges(np.concatenate(ends), np.concatenate(ends[::-1]), shape=(n + 2, n + 2))
+    found = jsp.similarity(A, 0, 1, backend=backend)
+    assert int(found.common) == n
+    np.testing.assert_allclose(found.adamic_adar, n / np.log(2), rtol=2.4e-7)
+    np.testing.assert_allclose(found.resource_allocation, n / 2, rtol=2.4e-7)
+
+
 @pytest.mark.parametrize("name", ["karate", "random"])
 def test_triangle_centrality_by_its_definition(name):
     A = random_matrix(30, 120, 4, symmetric=True)

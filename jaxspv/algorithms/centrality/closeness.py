@@ -12,6 +12,8 @@ from ..._core.eager.programs import one_program
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend
 from ..._core.pytree import result_tuple
+from ..._core.reductions import rounded
+from ...algebra.monoids import plus
 from ...graph import Graph, as_graph
 from ...native import bind
 from ...shapes import Float, Int, Matrix
@@ -119,11 +121,12 @@ def _words(graph):
         levels = bfs_of_sources(graph, sources, parents=False, deterministic=False).levels
         low = low + jnp.sum(jnp.maximum(levels, 0), axis=0, dtype=jnp.int32)
         inverse = jnp.where(levels > 0, 1 / jnp.maximum(levels, 1).astype(jnp.float32), 0)
-        harmonic = harmonic + jnp.sum(inverse, axis=0)
+        harmonic = joined(harmonic, jnp.sum(inverse, axis=0))
         reached = reached + jnp.sum(levels >= 0, axis=0, dtype=jnp.int32)
         return (high + (low >> CARRY), low & (2**CARRY - 1), harmonic, reached), None
 
     zero = jnp.zeros(n, jnp.int32)
-    start = (zero, zero, jnp.zeros(n, jnp.float32), zero)
+    wide, joined = plus.one_by_one(jnp.float32)
+    start = (zero, zero, rounded(jnp.zeros(n, jnp.float32), wide), zero)
     high, low, harmonic, reached = lax.scan(search, start, jnp.asarray(sources))[0]
-    return high, low, harmonic, reached
+    return high, low, rounded(harmonic, jnp.float32), reached

@@ -10,7 +10,8 @@ from ..._core.eager.programs import one_program
 from ..._core.native_loops import each, once, read, write
 from ..._core.operation import Operation, typed
 from ..._core.platforms import Backend, reaching
-from ..._core.reductions import sum_in_double
+from ..._core.reductions import rounded, sum_in_double
+from ...algebra.monoids import plus
 from ...graph import Graph
 from ...ops.write_rule.slots import chosen_slots
 from ...shapes import Float, Matrix
@@ -131,6 +132,7 @@ def _paths(graph: Graph) -> Array:
     n, indptr, indices = graph.n, graph.out.indptr, graph.out.indices
     if n == 0 or graph.nse == 0:
         return jnp.zeros(n, jnp.float32)
+    wide, joined = plus.one_by_one(jnp.float32)  # above 2^24 squares float32 is not exact
     degree = jnp.diff(indptr)
 
     def row(u):
@@ -163,24 +165,24 @@ def _paths(graph: Graph) -> Array:
 
         def close(x, at_v, at_u, squares, count):
             closed = read(count, x) - 1
-            squares = write(squares, x, read(squares, x) + closed / 2)
-            return at_v + closed / 2, at_u + closed, squares, count
+            squares = write(squares, x, joined(read(squares, x), closed / 2))
+            return joined(at_v, closed / 2), joined(at_u, closed), squares, count
 
         def at_middle(u, at_v, at_u, squares, count):
-            return at_v, jnp.float32(0), write(squares, u, read(squares, u) + at_u), count
+            return at_v, zero, write(squares, u, joined(read(squares, u), at_u)), count
 
         def forget(x, count):
-            return (write(count, x, at_v * 0),)  # at_v: after all reads, so in place
+            return (write(count, x, rounded(at_v, count.dtype) * 0),)  # after all reads: in place
 
         (count,) = paths(v, add, lambda u, count: (count,), count)
-        zero = jnp.float32(0)
         at_v, _, squares, count = paths(v, close, at_middle, zero, zero, squares, count)
         (count,) = paths(v, forget, lambda u, count: (count,), count)
-        return write(squares, v, read(squares, v) + at_v), count
+        return write(squares, v, joined(read(squares, v), at_v)), count
 
-    nothing = jnp.zeros(n, jnp.float32)
+    nothing, zero = jnp.zeros(n, jnp.float32), rounded(jnp.float32(0), wide)
     order, size = chosen_slots(degree > 1, capacity=n, dtype=jnp.int32)  # not those without squares
-    return each(0, size, vertex, nothing, nothing)[0]
+    squares, _ = each(0, size, vertex, rounded(nothing, wide), nothing)
+    return rounded(squares, nothing.dtype)
 
 
 @squares_of.register("columns")

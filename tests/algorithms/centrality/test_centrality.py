@@ -135,6 +135,17 @@ def test_closeness_is_that_of_networkx(symmetric):
     verify.closeness(A, found)
 
 
+def test_harmonic_sums_without_a_compiler():
+    """Paths of two edges from a centre, vertex 0: the ends are 1, 2, 3 and 4 from others."""
+    legs = 2000
+    middle, end = np.arange(1, legs + 1), np.arange(legs + 1, 2 * legs + 1)
+    one, other = np.r_[0 * middle, middle], np.r_[middle, end]
+    A = jsp.from_edges(np.r_[one, other], np.r_[other, one], shape=(2 * legs + 1,) * 2)
+    found = jsp.closeness_centrality(A, backend="xla").harmonic
+    want = 1 + 1 / 2 + (legs - 1) * (1 / 3 + 1 / 4)
+    np.testing.assert_allclose(found[legs + 1 :], np.full(legs, want), rtol=1.2e-7)
+
+
 def test_known_values_of_karate():
     """Freeman's betweenness of the instructor is 231.07; NetworkX's documented order."""
     scores = jsp.betweenness_centrality(named("karate"), normalized=False).scores

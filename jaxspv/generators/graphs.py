@@ -298,7 +298,8 @@ def check_key(key: Any) -> Any:
     if dtype is not None:
         if jnp.issubdtype(dtype, jax.dtypes.prng_key) and shape == ():
             return key
-        if dtype == np.uint32 and shape == jax.eval_shape(lambda: jax.random.PRNGKey(0)).shape:
+        raw = jax.eval_shape(lambda: jax.random.key_data(jax.random.key(0)))
+        if dtype == np.uint32 and shape == raw.shape:
             return key
     raise ValueError(
         "`key` must be one key, as of jax.random.key(seed), and comes first in generators; "

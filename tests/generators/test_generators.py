@@ -202,6 +202,18 @@ def test_keys_decide(name):
             make(bad)
 
 
+@pytest.mark.once
+@pytest.mark.filterwarnings("ignore:Raw arrays as random keys")
+@pytest.mark.parametrize("name", MAKERS)
+def test_raw_keys_stay_keys_where_new_ones_are_typed(name):
+    make, raw = MAKERS[name], jax.random.PRNGKey(1)
+    want = places(make(raw, format="coo"))
+    with jax.enable_custom_prng(True):
+        np.testing.assert_array_equal(places(make(raw, format="coo")), want)
+        with pytest.raises(ValueError, match="`key`"):
+            make(np.uint32(1))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

@@ -117,6 +117,9 @@ class Operation(Table):
         return PROGRAMS.run(self.primitive.name, self._bound, call, as_operands(leaves))
 
     def _bound(self, call: Call, *leaves: Any) -> Any:
+        if is_eager(*leaves):  # JAX runs a program again, without jit, to find what is not finite
+            why = "jax_debug_nans or jax_debug_infs refuses"
+            raise FloatingPointError(f"{self.name} gives a NaN or an infinity, which {why}.")
         arrays = alike([as_array(leaf) for leaf in leaves])
         structure, _ = self._results(call, types_of(arrays))
         return jax.tree.unflatten(structure, self.primitive.bind(*arrays, call=call))

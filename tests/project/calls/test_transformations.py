@@ -174,6 +174,23 @@ def test_debug_nans_and_x64_are_seen():
     assert (A @ X).dtype == jnp.float32
 
 
+NOT_FINITE = {
+    "spmv": lambda A, x: jsp.mxv(A, x, "min_plus"),
+    "sssp": lambda A, x: jsp.sssp(A, 0).distances,
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", NOT_FINITE)
+def test_debug_infs_name_the_operation(name, wrap):
+    """JAX runs the program again without jit, which must end."""
+    one = jsp.from_edges([0], [1], np.ones(1, np.float32), shape=(3, 3))  # nothing reaches 2
+    call, zeros = wrap(NOT_FINITE[name]), jnp.zeros(3)
+    assert np.isinf(call(one, zeros)).any()
+    with jax.debug_infs(True), pytest.raises(FloatingPointError, match=f"{name} gives a NaN or an"):
+        jax.block_until_ready(call(one, zeros))
+
+
 def test_debug_nans_pass_gradients_of_what_is_not_reached():
     two = jsp.from_edges([0, 2, 2, 3], [1, 3, 4, 4], jnp.ones(4), shape=(5, 5))
     with jax.debug_nans(True):

@@ -24,6 +24,7 @@ from .._core.eager.arrays import array_of
 from .._core.indices import with_pattern
 from .._core.operation import Operation, typed
 from .._core.platforms import Backend
+from .._core.reductions import add_in_double, rounded, zeros_in_double
 from ..algebra.functions import check_function
 from ..ops.aggregate import wide
 from ..ops.products.common.elementwise import Elementwise, trace
@@ -215,10 +216,10 @@ def _attended(backend, A, operands, V, *, score) -> tuple[Array, Array]:
         level = jnp.where(s == most, 0, s - most)  # a fused multiply-subtract leaves what s rounds
         e = jnp.where(broadcast_rows(row < m, level), jnp.exp(level), 0)
         terms = e[..., None] * take(V, col).astype(dtype)
-        return (sums[0].at[row].add(e, mode="drop"), sums[1].at[row].add(terms, mode="drop")), None
+        return (add_in_double(sums[0], row, e), add_in_double(sums[1], row, terms)), None
 
-    zeros = jnp.zeros((m, *heads), dtype), jnp.zeros((m, *V.shape[1:]), dtype)
-    total, y = ends.over(joined, zeros, own)[0]
+    zeros = zeros_in_double(m, *heads), zeros_in_double(m, *V.shape[1:])
+    total, y = (rounded(x, dtype) for x in ends.over(joined, zeros, own)[0])
     empty = total == 0
     total = jnp.where(empty, 1, total)
     return (y / total[..., None]).astype(V.dtype), jnp.where(

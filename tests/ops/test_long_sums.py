@@ -41,6 +41,16 @@ def test_dense_matrices_of_columns():
     near(jsp.mxm(row().asformat("csc"), X, backend="xla")[1, 1])
 
 
+def test_attention_over_a_row_of_a_million():
+    rng, n = np.random.default_rng(0), 10**6
+    A = jsp.from_edges(np.zeros(n, int), np.arange(n), shape=(1, n))
+    K, V = (rng.uniform(size=(n, 1)).astype(np.float32) for _ in range(2))
+    y, log = jsp.learning.attention(A, jnp.ones((1, 1)), K, V, return_logs=True)
+    weights = np.exp(K[:, 0].astype(np.float64))
+    np.testing.assert_allclose(y[0], weights @ V / weights.sum(), rtol=5e-7)
+    np.testing.assert_allclose(log[0], np.log(weights.sum()), rtol=5e-7)
+
+
 OWN = {  # a product or a sum of the user's, which no C++ kernel serves
     "product": jsp.semiring(jnp.add, lambda a, b: a * b),
     "sum": jsp.semiring(jsp.monoid(lambda a, b: a + b, 0), lambda a, b: a * b),

@@ -88,7 +88,12 @@ def kept(arrays: tuple[Any, ...], name: Hashable, compute: Callable[[], _T]) -> 
     if not (KEPT.most and of_jax and is_eager(*arrays)):
         return compute()
     values = KEPT.values(arrays)
-    if name not in values:
+    if name not in values or any(map(_deleted, jax.tree.leaves(values[name]))):
         own = set(map(id, arrays))
         values[name] = jax.tree.map(lambda x: jnp.copy(x) if id(x) in own else x, compute())
     return values[name]
+
+
+def _deleted(leaf: Any) -> bool:
+    """Whether it is an array that the user donated, as a leaf of what `prepare` gave."""
+    return isinstance(leaf, jax.Array) and leaf.is_deleted()

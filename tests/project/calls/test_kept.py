@@ -166,6 +166,14 @@ def test_other_formats_are_converted_once(format, looked):
     assert not kept.KEPT.entries
 
 
+def test_a_prepared_graph_may_be_donated():
+    A = matrix().asformat("coo")
+    for _ in range(2):
+        for array in jax.tree.leaves(jsp.prepare(A)):  # as `donate_argnums` does
+            array.delete()
+        np.testing.assert_array_equal(jsp.sssp(A, 0).distances, [0, 4, 5, 6, 7])
+
+
 def test_arrays_of_another_shape_are_another_matrix():
     A = matrix().asformat("coo")
     assert jsp.sssp(A, 0).distances.shape == (5,)

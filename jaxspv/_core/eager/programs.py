@@ -90,10 +90,14 @@ class _Programs:
         """
         key = fn, call, platform_of(leaves)
         program = self.programs.get(key) or self.programs.setdefault(key, self._jit(name, key))
-        if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
-            with jax.disable_jit(False):
-                return program(*leaves)
-        return program(*leaves)
+        try:
+            if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+                with jax.disable_jit(False):
+                    return program(*leaves)
+            return program(*leaves)
+        except KeyboardInterrupt:  # else later calls of the jit may be RecursionErrors of JAX
+            self._drop(key)
+            raise
 
     def _drop(self, key: Any) -> None:
         self.traces.pop(key, None)
@@ -113,7 +117,7 @@ class _Programs:
             try:
                 with inside(call.where.on(platform)):
                     return fn(call, *leaves)
-            except BaseException:  # no program was made that others would have to make room for
+            except BaseException:  # no program was made, so none has to be dropped for it
                 self.traces[key] -= 1
                 if self.traces[key] <= 0:
                     self._drop(key)

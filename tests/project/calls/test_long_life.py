@@ -225,3 +225,18 @@ def test_calls_that_fail_drop_no_programs(monkeypatch):
         with pytest.raises(ZeroDivisionError):
             jsp.apply(G, fails if k % 2 else lambda x, fails=fails: fails(x))
     assert made.programs == held and made.traces.total() == len(held) == 1
+
+
+def test_an_interrupted_program_is_made_again(monkeypatch):
+    def interrupted(*leaves):
+        raise KeyboardInterrupt
+
+    G = jsp.from_dense(DENSE)
+    monkeypatch.setattr(programs, "PROGRAMS", made := programs._Programs(4))
+    monkeypatch.setattr(operation, "PROGRAMS", made)
+    jsp.apply(G, jnp.sqrt)
+    (key,) = made.programs
+    made.programs[key] = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        jsp.apply(G, jnp.sqrt)
+    np.testing.assert_allclose(jsp.apply(G, jnp.sqrt).todense(), np.sqrt(DENSE), rtol=1e-6)

@@ -60,6 +60,19 @@ def is_negative(value: Array) -> Array:
     return lax.convert_element_type(lax.div(bits, np.uint32(3 << 30)), jnp.int32)
 
 
+def computed_once(values: Array) -> Array:
+    """`values`, floats, computed in one place, however many use them; others as they are.
+
+    XLA copies cheap operations into each of their users, and there a product and a sum are rounded
+    once or twice: the copies differ in the last bit, and an equality of two fails. It does not copy
+    a division; the one here is by 1 (NaN by 0), which it does not know. A barrier is for GPUs.
+    """
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        return values
+    one = lax.convert_element_type(values == values, values.dtype)
+    return lax.optimization_barrier(lax.div(values, one))
+
+
 def unfused(certain: Array, stage: Callable[[], Any]) -> Any:
     """`stage()`, on a CPU a computation of its own: the branch of a condition that always holds.
 

@@ -16,6 +16,7 @@ from .._core.eager.programs import one_program
 from .._core.forms import overloadable
 from .._core.indices import LIMIT, with_pattern
 from .._core.loops import over_trailing
+from .._core.native_loops import computed_once
 from ..algebra import semirings
 from ..algebra.monoids import Monoid, as_monoid, max_, min_, plus
 from ..formats import SparseMatrix
@@ -174,8 +175,9 @@ def _reduce_all(A, add) -> Array:
     if add.identity is not None and (exact or add.sums_tangents):
         return add.reduce(whole)
     if add.selective and e.nse and not add.takes_first:  # the derivative of the first that it is
-        y = add.reduce(lax.stop_gradient(whole))
-        hit = whole == y
+        fixed = computed_once(lax.stop_gradient(whole))
+        y = add.reduce(fixed)
+        hit = fixed == y
         first = jnp.argmax(hit)
         return jnp.where(hit[first], whole[first], y)  # y: NaN
     return joined(add, terms, jnp.where(e.valid(), 0, 1), 1, sorted=True)[0]
@@ -193,7 +195,7 @@ def joined(
         return add.segment_reduce(terms, segments, count, sorted=sorted)
     if add.selective:
         constant = lax.stop_gradient(terms)
+        first = winners(add, constant, segments, count)
         y = add.segment_reduce(constant, segments, count, sorted=sorted)
-        first = winners(add, constant, segments, y)
         return jnp.where(first < terms.shape[0], take(terms, first), y)  # y: empty, or NaN
     return add.segment_scan(terms, segments, count, sorted=sorted)

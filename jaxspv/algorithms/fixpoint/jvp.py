@@ -12,6 +12,7 @@ from jax import Array
 
 from ..._core.derivatives import dense_tangent, is_zero, jvp_of_perturbed
 from ..._core.loops import scan
+from ..._core.native_loops import computed_once
 from ...ops.products.common.product import product, safe, take
 from ...ops.products.spmv.api import op as spmv_op
 from ..common.derivatives import implicit
@@ -85,7 +86,8 @@ def _along_tree(call, tangents, result) -> Array:
 
     row, col = graph.out.rowcol()
     before, every = take(x, row), jnp.arange(graph.nse, dtype=jnp.int32)
-    value = settled(parts, before, every, row, col, update=call.update.at)
+    known = jax.tree.map(computed_once, parts)  # as the loop has them
+    value = settled(known, before, every, row, col, update=call.update.at)
     tight = (row < n) & ~differs(value, take(x, col)) & differs(before, missing[0])
     changed = differs(x, x0)
     slot, parent = forest(row, col, tight, ~changed)

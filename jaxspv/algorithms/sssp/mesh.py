@@ -12,6 +12,7 @@ from jax import Array, lax
 from pallas_kernels.sssp.mesh import sssp as kernel
 
 from ..._core.derivatives import is_zero
+from ..._core.native_loops import computed_once
 from ..._core.pytree import is_concrete
 from ..._core.reductions import is_narrow
 from ...algebra.monoids import min_, plus
@@ -139,7 +140,8 @@ def _tight(local: Local, length: Array) -> tuple[Array, Array, Array]:
     valid = row < local.part.block_shape[0]
     before = jnp.where(valid, jnp.take(local.rows.along(length), row, mode="clip"), top)
     after = jnp.where(valid, jnp.take(local.cols.along(length), col, mode="clip"), top)
-    return before, after, (after < top) & (extend(before, local.block.data) == after)
+    weights = computed_once(local.block.data)
+    return before, after, (after < top) & (extend(before, weights) == after)
 
 
 def _overflow(local: Local, length: Array) -> Array:

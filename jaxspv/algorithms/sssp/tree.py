@@ -20,6 +20,7 @@ from jax import Array, lax
 
 from ..._core.derivatives import is_zero
 from ..._core.loops import batch_any
+from ..._core.native_loops import computed_once
 from ..._core.operation import Operation, typed
 from ...formats import CSR
 from ...formats.offsets import search_rows
@@ -123,7 +124,7 @@ def first_tight(A, before, after, rule):
     n, nse = before.shape[0], A.nse
     tail, head = A.rowcol()
     x, y = jnp.take(before, tail, mode="clip"), jnp.take(after, head, mode="clip")
-    tight = (tail < n) & (x + A.data == y) & (y < jnp.inf)
+    tight = (tail < n) & (x + computed_once(A.data) == y) & (y < jnp.inf)
     tight &= (x < y) | ((rule > STRICT) & (x <= y)) | (rule > OR_EQUAL)
     slots = jnp.full(n, nse, jnp.int32)
     every = jnp.arange(nse, dtype=jnp.int32)
@@ -251,6 +252,7 @@ def _in_levels(graph: OutEdges, distances: Array, source: Array) -> Array:
 
     tail, head = search_rows(graph.indptr, graph.indices.shape[0]), graph.indices
     before, after = (jnp.take(distances, v, mode="clip") for v in (tail, head))
-    tight = (tail < n) & (extend(before, graph.weights) == after) & (after < top)
+    weights = computed_once(graph.weights)
+    tight = (tail < n) & (extend(before, weights) == after) & (after < top)
     _, tails = forest(tail, head, tight, at_source)
     return jnp.where(tails < n, tails, root)

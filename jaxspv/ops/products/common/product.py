@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from ...._core.derivatives import first_valid, is_zero, jvp_of_perturbed
+from ...._core.native_loops import computed_once
 from ...._core.operation import Operation
 from ...._core.reductions import gather, is_narrow
 from ...._core.tuples import take as take
@@ -184,11 +185,11 @@ def joined_tangent(
         values = (take(v, slots) for v in pairs)
         pairs = Pairs(*values)._replace(x=pairs.x)
     if semiring.add.selective:
-        constant = jax.tree.map(lax.stop_gradient, (semiring, pairs.data, pairs.x, y))
-        frozen, data, x, best = constant
+        constant = jax.tree.map(lax.stop_gradient, (semiring, pairs.data, pairs.x))
+        frozen, data, x = constant
         terms = product(frozen, data, pairs.out, pairs.inner, take(x, pairs.place), flip=flip)
         by = None if ascending else pairs.inner
-        slots = winners(frozen.add, frozen.add.admit(terms), segments, best, by)
+        slots = winners(frozen.add, terms, segments, y.shape[0], by)
         out, inner, place = (take(v, slots) for v in (pairs.out, pairs.inner, pairs.place))
         factors = Factors(semiring, pairs.data, pairs.x)
         return picked_tangent(factors, dots, slots, out, inner, place, flip=flip)
@@ -269,17 +270,22 @@ def reduce_tangent(
     return jvp_of_perturbed(scan, (add, terms), (add_dot, terms_dot))[1]
 
 
-def winners(add: Monoid, terms: Array, segments: Array, y: Array, by: Array | None = None) -> Array:
+def winners(
+    add: Monoid, terms: Array, segments: Array, count: int, by: Array | None = None
+) -> Array:
     """The first slot whose term is the result of its segment; `len(terms)` where there is none.
+
+    The result is that of these very terms: computed elsewhere they may differ in the last bit.
 
     Args:
         by: (nse,) integers: of such slots those where it is smallest.
     """
-    count, nse = y.shape[0], terms.shape[0]
+    nse = terms.shape[0]
     slot = jnp.arange(nse, dtype=jnp.int32)
     hit = (segments >= 0) & (segments < count)
     if not add.takes_first:
-        hit &= terms == take(y, segments)
+        terms = computed_once(add.admit(terms))
+        hit &= terms == take(add.segment_reduce(terms, segments, count), segments)
         if by is not None:
             least = jnp.full(count, jnp.iinfo(by.dtype).max, by.dtype)
             least = least.at[jnp.where(hit, segments, count)].min(by, mode="drop")

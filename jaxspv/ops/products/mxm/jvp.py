@@ -14,6 +14,7 @@ from jax.custom_derivatives import SymbolicZero
 from ...._core.derivatives import dense_tangent, first_valid, is_zero, jvp_of_perturbed
 from ...._core.eager.arrays import on_gpu
 from ...._core.loops import batch_any
+from ...._core.native_loops import computed_once
 from ...._core.operation import Operation, typed
 from ...._core.reductions import ROUNDED, gather
 from ....algebra.semirings import plus_times
@@ -188,26 +189,39 @@ def _of_winners(semiring, semiring_dot, o, a_dot, b_dot, C, way):
 
 def _winners(semiring, o: Operands, C: CSR, way: Walk) -> tuple[Array, Array]:
     """Slots of A and of B of the first product that equals each entry of C."""
-    entries, others, nse = o.row.shape[0], o.indices.shape[0], C.nse
+    add, entries, others, nse = semiring.add, o.row.shape[0], o.indices.shape[0], C.nse
+
+    def over_products(start, visit):
+        def step(c):
+            at, found = c
+            p, at = next_products(o, at, way.size, way.window)
+            term = computed_once(add.admit(terms_of(semiring, o, p)[0]))
+            return at, visit(found, p, _slots(C, p), term)
+
+        begin = (Position(jnp.int32(0), jnp.int32(0)), start)
+        return lax.while_loop(lambda c: batch_any(c[0].entry < entries), step, begin)[1]
+
+    def best_of(best, _, slot, term):
+        return add.op(best, add.segment_reduce(term, slot, nse)).astype(best.dtype)
+
+    # C once more, by the terms it is compared with: see `winners`
+    best = C.data
+    if not add.takes_first:
+        best = over_products(jnp.full(nse, add.identity_of(C.dtype)[()], C.dtype), best_of)
 
     def least(start, first=None):
         """The least slots of A, or of B among the products of the entries `first` of A."""
 
-        def step(c):
-            at, found = c
-            p, at = next_products(o, at, way.size, way.window)
-            slot = _slots(C, p)
-            term = semiring.add.admit(terms_of(semiring, o, p)[0])
+        def visit(found, p, slot, term):
             hit = slot < nse
-            if not semiring.add.takes_first:
-                hit &= term == take(C.data, slot)
+            if not add.takes_first:
+                hit &= term == take(best, slot)
             if first is not None:
                 hit &= take(first, slot) == p.a
             own = p.a if first is None else p.b
-            return at, found.at[jnp.where(hit, slot, nse)].min(own, mode="drop")
+            return found.at[jnp.where(hit, slot, nse)].min(own, mode="drop")
 
-        begin = (Position(jnp.int32(0), jnp.int32(0)), jnp.full(nse, start, jnp.int32))
-        return lax.while_loop(lambda c: batch_any(c[0].entry < entries), step, begin)[1]
+        return over_products(jnp.full(nse, start, jnp.int32), visit)
 
     first = least(entries)
     return first, least(others, first)

@@ -138,7 +138,7 @@ def _vjp_in_cpp(indptr, indices, w, x, data, rows, ranked, *, n_cols):
 
 
 def winning_slots(semiring: Semiring, A: CSR, x: Array, y: Array, flip: bool) -> Array:
-    """(m,) int32: the first slot of each row whose product is `y[i]`; nse where there is none.
+    """(m,) int32: the first slot of each row whose product is that of y; nse where there is none.
 
     Nothing of it is differentiated. O(nse + m).
     """
@@ -159,7 +159,7 @@ winners_op.types = lambda indptr, indices, semiring, data, x, y, **_: typed(jnp.
 def _by_segments(indptr, indices, semiring, data, x, y, *, flip):
     out = search_rows(indptr, indices.shape[0])
     terms = product(semiring, data, out, indices, take(x, indices), flip=flip)
-    return winners(semiring.add, semiring.add.admit(terms), out, y)
+    return winners(semiring.add, terms, out, y.shape[0])
 
 
 def _no_winners(indptr, indices, semiring, data, x, y, *, flip) -> str | None:

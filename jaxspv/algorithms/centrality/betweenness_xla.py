@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array, lax
 
 from ..._core.loops import while_going
+from ..._core.native_loops import computed_once
 from ...algebra.monoids import min_
 from ...algebra.semirings import plus_second
 from ...graph import Graph
@@ -146,7 +147,7 @@ def _tight_edges(graph: Graph, sources: Array, tail: Array, head: Array):
     largest: Any = min_.identity_of(far.dtype)[()]
     start, end = (far.at[v].get(mode="fill", fill_value=largest) for v in (tail, head))
     near = (start < largest) & (start <= end)  # an unsigned sum may wrap
-    weights = graph.data[:, None].astype(far.dtype)
+    weights = computed_once(graph.data)[:, None].astype(far.dtype)
     tight = near & (jnp.where(near, start, 0) + weights == end)
     # Weights are > 0, so that no path has n edges; the bound ends the loop where they are not.
 

@@ -14,6 +14,7 @@ from jaxspv._core.eager import kept
 from jaxspv.algorithms.closure import pieces
 from jaxspv.algorithms.common import edges, weights
 from jaxspv.graph import as_graph
+from jaxspv.ops.products.mxm import plan
 
 pytestmark = pytest.mark.fast
 TAIL, HEAD = np.array([0, 1, 2, 0, 3]), np.array([1, 2, 3, 3, 4])
@@ -172,6 +173,13 @@ def test_a_prepared_graph_may_be_donated():
         for array in jax.tree.leaves(jsp.prepare(A)):  # as `donate_argnums` does
             array.delete()
         np.testing.assert_array_equal(jsp.sssp(A, 0).distances, [0, 4, 5, 6, 7])
+
+
+def test_what_is_learnt_of_products_may_have_keys_without_an_order():
+    A = matrix()
+    sizes = kept.kept((A.indptr,), "sizes", plan.Sizes)
+    sizes |= {"entries": 3, ("kernels", None): True, None: 4}
+    assert kept.kept((A.indptr,), "sizes", plan.Sizes) is sizes
 
 
 def test_arrays_of_another_shape_are_another_matrix():

@@ -164,12 +164,16 @@ def remember(call: Call, C: SparseMatrix) -> None:
         _sizes_of(call)["entries"] = int(C.count)
 
 
-def _sizes_of(call: Call) -> dict[Any, Any]:
-    """Sizes learnt from earlier products of these patterns: "entries" of C, "products", "searches",
-    and which backends' kernels serve. Cached while the arrays live: the same product with other
-    values, as in a loop, needs no sync."""
+class Sizes(dict[Any, Any]):
+    """Sizes learnt from earlier products of two patterns: "entries" of C, "products", "searches",
+    and which backends' kernels serve. A leaf of JAX's trees, which sort the keys of a dict."""
+
+
+def _sizes_of(call: Call) -> Sizes:
+    """Cached while the arrays live: the same product with other values, as in a loop, needs no
+    sync."""
     name = "sizes of a product", jax.tree.structure((call.A, call.B, call.mask))
-    return kept(tuple(jax.tree.leaves(call.pattern)), name, dict)
+    return kept(tuple(jax.tree.leaves(call.pattern)), name, Sizes)
 
 
 def _checked_capacity(call: Call, nse: int | None, need: int) -> int:

@@ -21,7 +21,7 @@ from ..algebra import semirings
 from ..algebra.monoids import Monoid, as_monoid, max_, min_, plus
 from ..formats import SparseMatrix
 from ..shapes import Allowed, Operand
-from .products.common.product import entry_rows, winners
+from .products.common.product import entry_rows, first_equal
 from .products.mxv.api import mxv, vxm
 from .write_rule.call import Dense, Options, as_out, call, operand
 from .write_rule.entries import PLAIN, Entries, entries_of, join_equal, sort_entries, take
@@ -117,20 +117,20 @@ def _reduce_axis(A, add, *, axis) -> Dense | Entries:
     compressed = A.format in ("csr", "csc") and A.unique and A.nse > 0 and A.dtype != bool
     if add in AS_PRODUCTS and compressed:
         return _by_product(A, *AS_PRODUCTS[add], axis)
-    if _in_any_order(A, add) and A.shape[1 - axis] < LIMIT:
-        place, extent, ascends = lines_of(A, axis)
-        present = jnp.zeros(extent, bool).at[place].set(True, mode="drop")
-        terms = add.admit(jnp.where(place < extent, A.data, jnp.zeros((), A.dtype)))
-        return Dense(joined(add, terms, place, extent, sorted=ascends), present)
-    e = entries_of(A)
-    place, extent = e.keys[1 - axis], e.shape[1 - axis]
+    extent = A.shape[1 - axis]
     if extent >= LIMIT:
-        e = sort_entries(dataclasses.replace(e, keys=(place,), shape=(extent,)))
+        e = entries_of(A)
+        e = sort_entries(dataclasses.replace(e, keys=(e.keys[1 - axis],), shape=(extent,)))
         return join_equal(e, lambda x, run, k: joined(add, add.admit(x), run, k, sorted=True))
-    place = jnp.where(e.valid(), place, extent)
+    if _in_any_order(A, add):
+        place, _, ascends = lines_of(A, axis)
+        values = jnp.where(place < extent, A.data, jnp.zeros((), A.dtype))
+    else:
+        e = entries_of(A)
+        place, ascends = jnp.where(e.valid(), e.keys[1 - axis], extent), axis == 1
+        values = e.values()
     present = jnp.zeros(extent, bool).at[place].set(True, mode="drop")
-    terms = add.admit(e.values())
-    return Dense(joined(add, terms, place, extent, sorted=axis == 1), present)
+    return Dense(joined(add, add.admit(values), place, extent, sorted=ascends), present)
 
 
 def _in_any_order(A: Any, add: Monoid) -> bool:
@@ -182,21 +182,22 @@ def broadcast_rows(flags: Array, values: Array) -> Array:
 def _reduce_all(A, add) -> Array:
     if _in_any_order(A, add):
         valid = lines_of(A, None)[0] == 0
-        terms = add.admit(jnp.where(valid, A.data, jnp.zeros((), A.dtype)))
-        return add.reduce(jnp.where(valid, terms, jnp.asarray(add.identity_of(terms.dtype))))
-    e = entries_of(A)
-    terms = add.admit(e.values())
+        values = jnp.where(valid, A.data, jnp.zeros((), A.dtype))
+    else:
+        e = entries_of(A)
+        valid, values = e.valid(), e.values()
+    terms = add.admit(values)
     exact = not jnp.issubdtype(terms.dtype, jnp.inexact)
-    whole = jnp.where(e.valid(), terms, jnp.asarray(add.identity_of(terms.dtype)))
+    whole = jnp.where(valid, terms, jnp.asarray(add.identity_of(terms.dtype)))
     if add.identity is not None and (exact or add.sums_tangents):
         return add.reduce(whole)
-    if add.selective and e.nse and not add.takes_first:  # the derivative of the first that it is
+    if add.selective and terms.size and not add.takes_first:  # the derivative of the first it is
         fixed = computed_once(lax.stop_gradient(whole))
         y = add.reduce(fixed)
         hit = fixed == y
         first = jnp.argmax(hit)
         return jnp.where(hit[first], whole[first], y)  # y: NaN
-    return joined(add, terms, jnp.where(e.valid(), 0, 1), 1, sorted=True)[0]
+    return joined(add, terms, jnp.where(valid, 0, 1), 1, sorted=True)[0]
 
 
 def joined(
@@ -210,8 +211,8 @@ def joined(
     if not jnp.issubdtype(terms.dtype, jnp.inexact) or add.sums_tangents:
         return add.segment_reduce(terms, segments, count, sorted=sorted)
     if add.selective:
-        constant = lax.stop_gradient(terms)
-        first = winners(add, constant, segments, count)
+        constant = computed_once(lax.stop_gradient(terms))
         y = add.segment_reduce(constant, segments, count, sorted=sorted)
+        first = first_equal(add, constant, segments, y)
         return jnp.where(first < terms.shape[0], take(terms, first), y)  # y: empty, or NaN
     return add.segment_scan(terms, segments, count, sorted=sorted)

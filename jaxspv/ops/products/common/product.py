@@ -276,16 +276,26 @@ def winners(
     """The first slot whose term is the result of its segment; `len(terms)` where there is none.
 
     The result is that of these very terms: computed elsewhere they may differ in the last bit.
+    by: as of `first_equal`.
+    """
+    terms = computed_once(add.admit(terms))
+    return first_equal(add, terms, segments, add.segment_reduce(terms, segments, count), by)
+
+
+def first_equal(
+    add: Monoid, terms: Array, segments: Array, y: Array, by: Array | None = None
+) -> Array:
+    """The first slot whose term is y of its segment; `len(terms)` where there is none.
 
     Args:
+        terms: which y was made of, `computed_once`.
         by: (nse,) integers: of such slots those where it is smallest.
     """
-    nse = terms.shape[0]
+    count, nse = y.shape[0], terms.shape[0]
     slot = jnp.arange(nse, dtype=jnp.int32)
     hit = (segments >= 0) & (segments < count)
     if not add.takes_first:
-        terms = computed_once(add.admit(terms))
-        hit &= terms == take(add.segment_reduce(terms, segments, count), segments)
+        hit &= terms == take(y, segments)
         if by is not None:
             least = jnp.full(count, jnp.iinfo(by.dtype).max, by.dtype)
             least = least.at[jnp.where(hit, segments, count)].min(by, mode="drop")
